@@ -1,0 +1,1 @@
+"""Nouns and services that import nothing of ours."""

@@ -1,0 +1,74 @@
+"""Time, as a method sees it.
+
+A method never counts steps: it asks the clock. The clock is a function of the position
+in the run, so a resumed run tells the same time.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from jaxtyping import Bool
+from torch import Tensor
+
+from onesided.core.batch import Augment, Batching
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of training with its own learners, views, batching and rows, as data.
+
+    `None` means what the method declares: all parameters, its views, its batching,
+    all rows.
+    """
+
+    name: str
+    epochs: int
+    learns: tuple[str, ...] | None = None
+    views: Mapping[str, Augment] | None = None
+    batching: Batching | None = None
+    rows: Bool[Tensor, "rows"] | None = None
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A position in the run.
+
+    Attributes:
+        seed: Seed of the run.
+        stage: Name of the stage.
+        epoch: Epoch within the stage, from 0.
+        epochs: Epochs of the stage.
+        step: Step within the epoch, from 0.
+        steps: Steps of the epoch.
+    """
+
+    seed: int
+    stage: str
+    epoch: int
+    epochs: int
+    step: int = 0
+    steps: int = 1
+
+    @property
+    def progress(self) -> float:
+        """Share of the stage that lies behind, in [0, 1)."""
+        return (self.epoch + self.step / self.steps) / self.epochs
+
+
+class Sweep(Protocol):
+    """Runs a function over a whole data set without gradients, in row order.
+
+    A method's only way to reach data outside a batch. Returns the function's outputs
+    and the `labelled` mask.
+    """
+
+    def __call__(
+        self,
+        function: Callable[[Tensor], Tensor],
+        *,
+        view: Augment = Augment.PLAIN,
+        of: str = "train",
+    ) -> tuple[Tensor, Bool[Tensor, "rows"]]:
+        """Return outputs in row order and the labelled mask of `of` (train, validation)."""
+        ...

@@ -1,0 +1,133 @@
+"""Configuration: TOML and `--set` in, frozen models out, unknown keys refused by name.
+
+TOML and not Python or YAML: data, not code; no anchors, no surprises in `no` and `1e3`.
+"""
+
+import difflib
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from onesided.core.errors import ConfigError
+
+Settings = dict[str, Any]
+
+
+class Config(BaseModel):
+    """Base of every configuration model: frozen, no unknown keys, documented fields."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        validate_default=True,
+        allow_inf_nan=False,
+    )
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], where: str = "configuration") -> Self:
+        """Build the model, or say in one sentence which setting is wrong and how."""
+        try:
+            return cls.model_validate(dict(settings))
+        except ValidationError as error:
+            raise ConfigError(_one_sentence(cls, error, where)) from None
+
+    def fingerprint(self) -> str:
+        """Return 8 hex digits that change when any setting changes."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def read_toml(path: Path) -> Settings:
+    """Return the settings of a TOML file."""
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        raise ConfigError(f"There is no configuration file {path}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+
+
+def parse_assignment(text: str) -> Settings:
+    """Turn `train.epochs=5` into {"train": {"epochs": 5}}; bare words are strings."""
+    key, equals, value = text.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise ConfigError(f"--set takes KEY=VALUE, for example train.epochs=5; got {text!r}.")
+    try:
+        parsed: Any = tomllib.loads(f"value = {value.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()
+    for part in reversed(parts):
+        parsed = {part: parsed}
+    settings: Settings = parsed
+    return settings
+
+
+def merge(*layers: Mapping[str, Any]) -> Settings:
+    """Return one set of settings; later layers win, tables are merged key by key."""
+    merged: Settings = {}
+    for layer in layers:
+        for key, value in layer.items():
+            old = merged.get(key)
+            both_tables = isinstance(old, Mapping) and isinstance(value, Mapping)
+            merged[key] = merge(old, value) if both_tables else value  # type: ignore[arg-type]
+    return merged
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ` Did you mean 'x'?` for the nearest known name, or the list of them."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if close:
+        return f" Did you mean '{close[0]}'?"
+    return f" Known: {', '.join(names)}."
+
+
+def dump_toml(settings: Mapping[str, Any]) -> str:
+    """Write settings as TOML: plain values first, then one `[table]` per nested mapping.
+
+    The standard library reads TOML but does not write it; our settings are numbers,
+    strings, booleans and flat lists, for which JSON's notation is TOML's too.
+    """
+    return "\n".join(_toml_lines(settings, ())) + "\n"
+
+
+def _toml_lines(settings: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    plain = {k: v for k, v in settings.items() if not isinstance(v, Mapping) and v is not None}
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            inner = (*path, key)
+            lines += ["", f"[{'.'.join(inner)}]", *_toml_lines(value, inner)]
+    return lines
+
+
+def _one_sentence(model: type[BaseModel], error: ValidationError, where: str) -> str:
+    first = error.errors()[0]
+    location = [str(part) for part in first["loc"]]
+    key = ".".join(location) or "settings"
+    if first["type"] == "extra_forbidden":
+        known = _fields_at(model, location[:-1])
+        table = f" [{'.'.join(location[:-1])}]" if len(location) > 1 else ""
+        return f"{where}{table}: unknown setting '{location[-1]}'.{nearest(location[-1], known)}"
+    message = first["msg"].removeprefix("Value error, ")
+    given = first.get("input")
+    shown = "" if isinstance(given, Mapping) else f" Got {given!r}."
+    return f"{where}: {key}: {message.rstrip('.')}.{shown}"
+
+
+def _fields_at(model: type[BaseModel], location: list[str]) -> list[str]:
+    fields = model.model_fields
+    for part in location:
+        annotation = fields[part].annotation if part in fields else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            break
+        fields = annotation.model_fields
+    return list(fields)

@@ -1,0 +1,85 @@
+"""Several processes that train as one.
+
+Networks run on a shard of the batch; outputs are gathered and the loss is computed on
+the whole batch by every process. That is the only way in which risks that are not
+averages (nnPU's switch, prototypes, thresholds, tables of pseudo targets) stay what
+they are with one process.
+"""
+
+import os
+from dataclasses import replace
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from onesided.core.batch import Outputs, PUBatch
+
+
+def rank() -> int:
+    """Return this process's number, 0 when there is only one."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def world() -> int:
+    """Return how many processes train together."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def join_if_launched() -> None:
+    """Join the process group when started by torchrun; otherwise do nothing."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+
+
+def wait_for_all() -> None:
+    """Let no process go on before all have come here."""
+    if world() > 1:
+        dist.barrier()
+
+
+def shard(length: int) -> slice:
+    """Return this process's contiguous part of `length` rows."""
+    size = length // world()
+    return slice(rank() * size, (rank() + 1) * size)
+
+
+class _Gather(torch.autograd.Function):
+    """All shards, in rank order, with the gradient going back to where it came from.
+
+    Every rank computes the same loss of the gathered tensor, so the gradients that
+    arrive here are equal on all ranks. Each rank keeps the slice of its own shard times
+    the number of ranks, because DistributedDataParallel then averages over ranks: the
+    two factors cancel to the exact gradient of one process.
+    """
+
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, shard_of: Tensor) -> Tensor:
+        parts = [torch.empty_like(shard_of) for _ in range(world())]
+        dist.all_gather(parts, shard_of.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, *gradients: Tensor) -> Tensor:
+        (gradient,) = gradients
+        return gradient[shard(len(gradient))] * world()
+
+
+def gather(tensor: Tensor) -> Tensor:
+    """Return the rows of all processes; differentiable; the tensor itself when alone."""
+    if world() == 1:
+        return tensor
+    gathered: Tensor = _Gather.apply(tensor)  # type: ignore[no-untyped-call]
+    return gathered
+
+
+def gather_outputs(outputs: Outputs) -> Outputs:
+    """Return the outputs of the whole batch."""
+    return Outputs({name: gather(value) for name, value in outputs.tensors.items()})
+
+
+def gather_batch(batch: PUBatch) -> PUBatch:
+    """Return the whole batch's rows and labels, without the images."""
+    truth = None if batch.truth is None else gather(batch.truth)
+    labelled = gather(batch.labelled.to(torch.uint8)).bool()
+    return replace(batch, row=gather(batch.row), labelled=labelled, truth=truth, views={})

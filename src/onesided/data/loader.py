@@ -1,0 +1,125 @@
+"""From rows to batches: which rows, in which order, seen how — all functions of the clock."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from onesided.core.batch import Augment, Batching, CleanBatch, Mixed, PUBatch, Stratified
+from onesided.core.clock import Clock
+from onesided.core.dist import shard
+from onesided.core.rng import generator, numpy_generator
+from onesided.data.augment import augment
+from onesided.data.samples import ImageKind
+from onesided.data.split import LabelledDataset, PUDataset
+
+
+@dataclass(frozen=True)
+class Loader:
+    """Batches of one training set.
+
+    Attributes:
+        data: P and U.
+        kind: Which augmentation suits the samples.
+        batch_size: Rows of the whole batch, over all processes.
+        device: Where the views go.
+        truth: Whether the method declared that it needs the true classes.
+        clean: Samples of known class, where the method declared the need.
+    """
+
+    data: PUDataset
+    kind: ImageKind
+    batch_size: int
+    device: torch.device
+    truth: bool = False
+    clean: LabelledDataset | None = None
+
+    def steps(self, batching: Batching, rows: np.ndarray | None = None) -> int:
+        """Return how many batches an epoch has; the last incomplete one is dropped."""
+        labelled = self.data.labelled if rows is None else self.data.labelled[rows]
+        if isinstance(batching, Mixed):
+            return len(labelled) // self.batch_size
+        per_batch = self.batch_size - self._positives_per_batch(batching, labelled)
+        return int((~labelled).sum()) // per_batch
+
+    def epoch(
+        self,
+        clock: Clock,
+        views: Mapping[str, Augment],
+        batching: Batching,
+        rows: np.ndarray | None = None,
+    ) -> Iterator[tuple[Clock, PUBatch]]:
+        """Yield (clock, batch) from `clock.step` on; every batch depends on its clock alone."""
+        order = self._order(clock, batching, rows)
+        for step in range(clock.step, clock.steps):
+            now = replace(clock, step=step)
+            index = order[step * self.batch_size : (step + 1) * self.batch_size]
+            yield now, self._batch(index, now, views)
+
+    def _batch(self, index: np.ndarray, clock: Clock, views: Mapping[str, Augment]) -> PUBatch:
+        part = shard(len(index))
+        mine = index[part]
+        values = torch.from_numpy(np.ascontiguousarray(self.data.values[index]))
+        truth = torch.from_numpy(self.data.truth[mine]).to(self.device) if self.truth else None
+        return PUBatch(
+            row=torch.from_numpy(mine).to(self.device),
+            labelled=torch.from_numpy(self.data.labelled[mine]).to(self.device),
+            views=self._views(values, clock, views, part),
+            truth=truth,
+            clean=self._clean_batch(clock, views),
+        )
+
+    def _views(
+        self, values: Tensor, clock: Clock, views: Mapping[str, Augment], part: slice | None
+    ) -> dict[str, Tensor]:
+        place = (clock.stage, clock.epoch, clock.step)
+        return {
+            role: augment(
+                values, self.kind, strength, generator(clock.seed, "view", *place, role), part=part
+            ).to(self.device)
+            for role, strength in views.items()
+        }
+
+    def _clean_batch(self, clock: Clock, views: Mapping[str, Augment]) -> CleanBatch | None:
+        if self.clean is None:
+            return None
+        random = numpy_generator(clock.seed, "clean", clock.stage, clock.epoch, clock.step)
+        size = min(self.batch_size, len(self.clean))
+        index = random.choice(len(self.clean), size, replace=False)
+        values = torch.from_numpy(np.ascontiguousarray(self.clean.values[index]))
+        roles = {f"clean-{role}": strength for role, strength in views.items()}
+        seen = self._views(values, clock, roles, None)
+        return CleanBatch(
+            views={role.removeprefix("clean-"): view for role, view in seen.items()},
+            truth=torch.from_numpy(self.clean.truth[index]).to(self.device),
+        )
+
+    def _order(self, clock: Clock, batching: Batching, rows: np.ndarray | None) -> np.ndarray:
+        random = numpy_generator(clock.seed, "order", clock.stage, clock.epoch)
+        allowed = np.arange(len(self.data)) if rows is None else np.flatnonzero(rows)
+        if isinstance(batching, Mixed):
+            return random.permutation(allowed)
+        return self._stratified_order(random, allowed, batching)
+
+    def _stratified_order(
+        self, random: np.random.Generator, allowed: np.ndarray, batching: Stratified
+    ) -> np.ndarray:
+        """One pass over U; the positives are cycled, reshuffled at each turn."""
+        labelled = self.data.labelled[allowed]
+        share = self._positives_per_batch(batching, labelled)
+        unlabelled = random.permutation(allowed[~labelled])
+        steps = len(unlabelled) // (self.batch_size - share)
+        turns = -(-steps * share // int(labelled.sum()))
+        positives = np.concatenate([random.permutation(allowed[labelled]) for _ in range(turns)])
+        positives = positives[: steps * share].reshape(steps, share)
+        unlabelled = unlabelled[: steps * (self.batch_size - share)].reshape(steps, -1)
+        batches = np.concatenate([positives, unlabelled], axis=1)
+        # Shuffled inside, so that every process of a distributed run sees both kinds.
+        return random.permuted(batches, axis=1).ravel()
+
+    def _positives_per_batch(self, batching: Stratified, labelled: np.ndarray) -> int:
+        natural = round(self.batch_size * float(labelled.mean()))
+        wanted = batching.positives or max(natural, 1)
+        return max(1, min(wanted, self.batch_size - 1))

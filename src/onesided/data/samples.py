@@ -1,0 +1,70 @@
+"""The first noun of the line: images or vectors, what class they are, what they are called."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Int64
+
+from onesided.core.errors import DataError
+
+ImageKind = Literal["photograph", "remote", "digit", "vector"]
+"""What augmentation may do: flips turn a 6 into nothing, colour means nothing to radar."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Items with their class and name; nothing about P or U yet.
+
+    Attributes:
+        values: uint8 images (N, C, H, W), in memory or memory-mapped, or float32
+            vectors (N, D).
+        classes: Class index of each item, -1 where nobody knows.
+        names: What the item is called in files people read, for example its path.
+        class_names: Names of the classes, in the order of their index.
+        kind: Which augmentation suits these items.
+        skipped: Files that could not be read, with the reason.
+    """
+
+    values: np.ndarray
+    classes: Int64[np.ndarray, "n"]
+    names: tuple[str, ...]
+    class_names: tuple[str, ...] = ()
+    kind: ImageKind = "photograph"
+    skipped: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.values.ndim == 4 and self.values.dtype != np.uint8:
+            raise DataError(f"Images must be uint8 (N, C, H, W); got {self.values.dtype}.")
+        if self.values.ndim not in (2, 4):
+            raise DataError(
+                "Samples must be images (N, C, H, W) or vectors (N, D); "
+                f"got an array of shape {self.values.shape}."
+            )
+        if not len(self.values) == len(self.classes) == len(self.names):
+            raise DataError(
+                f"{len(self.values)} samples, {len(self.classes)} classes and "
+                f"{len(self.names)} names: these three must be equal."
+            )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """(C, H, W) of an image or (D,) of a vector."""
+        return tuple(self.values.shape[1:])
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set as its publisher ships it: training part, test part, or both.
+
+    `unlabelled` is set where the publisher provides a part without classes (STL-10).
+    """
+
+    train: Samples
+    test: Samples | None = None
+    unlabelled: Samples | None = None
+    files: tuple[Path, ...] = field(default=())

@@ -1,0 +1,363 @@
+"""From samples to a PU problem: who is labelled, who is unlabelled, who is held out.
+
+Two ways in which PU data comes about:
+
+* **case-control**: P and U are two samples. U is drawn from the population with a share
+  `prior` of positives; P is drawn apart from it. The paper's setting.
+* **single-set**: one sample is drawn, and some of its positives get labelled; U is what
+  remains, so it holds fewer positives than the population.
+
+A split is a pure function of the samples and its recipe, so a recipe is all that a run
+has to store; the hash proves that two runs saw the same split.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Int64
+from pydantic import Field
+
+from onesided.core.config import Config
+from onesided.core.errors import ConfigError, DataError
+from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.data.samples import ImageKind, Samples, Source
+
+Scenario = Literal["case-control", "single-set"]
+MINIMUM_POSITIVES = 10
+
+
+@dataclass(frozen=True)
+class PUDataset:
+    """Rows of a PU problem; row i is the identity of sample i for the whole run.
+
+    `truth` is for evaluation and for methods that declare it; it is UNKNOWN where
+    nobody knows.
+    """
+
+    values: np.ndarray
+    labelled: Bool[np.ndarray, "n"]
+    truth: Int64[np.ndarray, "n"]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class LabelledDataset:
+    """Samples whose class is known: for reporting, or as a clean set."""
+
+    values: np.ndarray
+    truth: Int64[np.ndarray, "n"]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class SplitRecipe(Config):
+    """How to make a PU problem from a labelled data set."""
+
+    positive_classes: tuple[int, ...]
+    """Class indices that count as positive."""
+    positives: int = Field(ge=MINIMUM_POSITIVES)
+    """Labelled positives."""
+    unlabelled: int = Field(ge=1)
+    """Unlabelled samples."""
+    prior: float | None = Field(default=None, gt=0, lt=1)
+    """Share of positives: in U (case-control), in the whole set (single-set). None where the
+    publisher's own unlabelled part is used and nobody knows."""
+    validation_positives: int = Field(default=0, ge=0)
+    """Further labelled positives, held out."""
+    validation_unlabelled: int = Field(default=0, ge=0)
+    """Further unlabelled samples, held out, with the same prior."""
+    clean: int = Field(default=0, ge=0)
+    """Held-out samples of each class whose label is known, for methods that need them."""
+    scenario: Scenario = "case-control"
+    """How P and U came about."""
+    seed: int = 57
+    """Seed of the split, apart from the run's seed: repeats share one split, as in the paper."""
+
+
+@dataclass(frozen=True)
+class PUSplit:
+    """A PU problem, ready to be trained on.
+
+    Attributes:
+        train: P and U.
+        test: For reporting only; None where no truth was given.
+        validation: Held-out P and U, disjoint from train.
+        clean: A few samples of known class, for methods that declare the need.
+        kind: Which augmentation suits the samples.
+        scenario: How P and U came about.
+    """
+
+    train: PUDataset
+    test: LabelledDataset | None
+    validation: PUDataset | None
+    clean: LabelledDataset | None
+    kind: ImageKind
+    scenario: Scenario
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """(C, H, W) or (D,)."""
+        return tuple(self.train.values.shape[1:])
+
+    @property
+    def true_prior(self) -> float | None:
+        """Share of positives in U where the truth is known; for reports and oracles only."""
+        truth = self.train.truth[~self.train.labelled]
+        return None if (truth == UNKNOWN).any() else float((truth == POSITIVE).mean())
+
+    def fingerprint(self) -> str:
+        """Return a hash of every name and role, so that equal splits are provably equal."""
+        digest = hashlib.sha256()
+        for role, name in self.roles():
+            digest.update(f"{role}\x1f{name}\x1e".encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()
+
+    def roles(self) -> list[tuple[str, str]]:
+        """Return (role, name) of every sample, in row order: the content of split.csv."""
+        rows: list[tuple[str, str]] = []
+        for part, data in (("train", self.train), ("validation", self.validation)):
+            if data is not None:
+                words = np.where(data.labelled, "positive", "unlabelled")
+                rows += [(f"{part}-{word}", name) for word, name in zip(words, data.names, strict=True)]
+        for part, labelled in (("clean", self.clean), ("test", self.test)):
+            if labelled is not None:
+                rows += [(part, name) for name in labelled.names]
+        return rows
+
+
+def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
+    """Make the PU problem that the recipe describes from a labelled data set.
+
+    The positives' indices are shuffled first, then the negatives', by numpy's legacy
+    generator, whose stream is frozen for ever: with seed 57 this is the division the
+    paper's authors used.
+    """
+    train = source.train
+    positive = np.isin(train.classes, recipe.positive_classes)
+    random = np.random.RandomState(recipe.seed)
+    positives = _Deck("positives", np.flatnonzero(positive), random)
+    negatives = _Deck("negatives", np.flatnonzero(~positive), random)
+
+    if source.unlabelled is not None and recipe.prior is None:
+        return _with_publishers_unlabelled(source, source.unlabelled, recipe, positives, random)
+    if recipe.prior is None:
+        raise ConfigError(
+            "data.prior is missing: give the share of positives to put into U, for example 0.4."
+        )
+    deal = _deal_case_control if recipe.scenario == "case-control" else _deal_single_set
+    labelled, unlabelled = deal(
+        positives, negatives, recipe.positives, recipe.unlabelled, recipe.prior, random
+    )
+    held_out = None
+    if recipe.validation_positives and recipe.validation_unlabelled:
+        held_out = deal(
+            positives,
+            negatives,
+            recipe.validation_positives,
+            recipe.validation_unlabelled,
+            recipe.prior,
+            random,
+        )
+    clean = np.concatenate([positives.take(recipe.clean), negatives.take(recipe.clean)])
+    return PUSplit(
+        train=_pu(train, positive, labelled, unlabelled),
+        test=_labelled(source.test, recipe),
+        validation=_pu(train, positive, *held_out) if held_out else None,
+        clean=_known(train, positive, clean) if recipe.clean else None,
+        kind=train.kind,
+        scenario=recipe.scenario,
+    )
+
+
+def split_one_sided(
+    samples: Samples,
+    labelled: Bool[np.ndarray, "n"],
+    *,
+    held_out_share: float,
+    scenario: Scenario,
+    seed: int,
+    test: LabelledDataset | None = None,
+) -> PUSplit:
+    """Hold a share of people's own P and U out for evaluation; train on the rest.
+
+    Known negatives are kept out of U. With truth for nobody, `test` is what the caller
+    has, or None.
+    """
+    positives = np.flatnonzero(labelled)
+    unlabelled = np.flatnonzero(~labelled & (samples.classes == UNKNOWN))
+    if len(positives) < MINIMUM_POSITIVES:
+        raise DataError(
+            f"{len(positives)} positives are too few to learn from; at least {MINIMUM_POSITIVES} "
+            "are needed, and fifty or more are better. Label some more."
+        )
+    if len(unlabelled) < MINIMUM_POSITIVES:
+        raise DataError(
+            f"{len(unlabelled)} unlabelled samples are too few; at least {MINIMUM_POSITIVES} are needed."
+        )
+    random = np.random.RandomState(seed)
+    positives, unlabelled = random.permutation(positives), random.permutation(unlabelled)
+    # Half of a handful would starve training, a tenth of a million is needless work.
+    out_p = min(round(len(positives) * held_out_share), 1000)
+    out_u = min(round(len(unlabelled) * held_out_share), 5000)
+    known = samples.classes == POSITIVE
+    validation = _pu(samples, known, positives[:out_p], unlabelled[:out_u], samples.classes)
+    return PUSplit(
+        train=_pu(samples, known, positives[out_p:], unlabelled[out_u:], samples.classes),
+        test=test,
+        validation=validation if out_p and out_u else None,
+        clean=None,
+        kind=samples.kind,
+        scenario=scenario,
+    )
+
+
+class _Deck:
+    """Indices of one class, shuffled once and dealt without replacement."""
+
+    def __init__(self, what: str, indices: np.ndarray, random: np.random.RandomState) -> None:
+        self.what = what
+        self.left = indices.copy()
+        random.shuffle(self.left)
+        self.total = len(indices)
+
+    def take(self, count: int) -> np.ndarray:
+        if count > len(self.left):
+            raise ConfigError(
+                f"The split asks for more {self.what} than there are: {count} wanted, "
+                f"{len(self.left)} of {self.total} left. Lower data.positives, data.unlabelled, "
+                "data.prior or the validation sizes."
+            )
+        taken, self.left = self.left[:count], self.left[count:]
+        return taken
+
+
+def _deal_case_control(
+    positives: _Deck,
+    negatives: _Deck,
+    n_labelled: int,
+    n_unlabelled: int,
+    prior: float,
+    random: np.random.RandomState,
+) -> tuple[np.ndarray, np.ndarray]:
+    hidden = round(n_unlabelled * prior)
+    labelled = positives.take(n_labelled)
+    unlabelled = np.concatenate([positives.take(hidden), negatives.take(n_unlabelled - hidden)])
+    random.shuffle(unlabelled)
+    return labelled, unlabelled
+
+
+def _deal_single_set(
+    positives: _Deck,
+    negatives: _Deck,
+    n_labelled: int,
+    n_unlabelled: int,
+    prior: float,
+    random: np.random.RandomState,
+) -> tuple[np.ndarray, np.ndarray]:
+    size = n_labelled + n_unlabelled
+    all_positives = round(size * prior)
+    if all_positives < n_labelled:
+        raise ConfigError(
+            f"In the single-set scenario the labelled positives are part of the set: a prior of "
+            f"{prior} in {size} samples gives {all_positives} positives, fewer than the "
+            f"{n_labelled} to be labelled. Raise data.prior or lower data.positives."
+        )
+    labelled = positives.take(n_labelled)
+    unlabelled = np.concatenate(
+        [positives.take(all_positives - n_labelled), negatives.take(size - all_positives)]
+    )
+    random.shuffle(unlabelled)
+    return labelled, unlabelled
+
+
+def _with_publishers_unlabelled(
+    source: Source,
+    pool: Samples,
+    recipe: SplitRecipe,
+    positives: _Deck,
+    random: np.random.RandomState,
+) -> PUSplit:
+    """Use the publisher's own unlabelled part (STL-10): nobody knows its truth."""
+    train = source.train
+    deck = _Deck("unlabelled samples", np.arange(len(pool)), random)
+    truth = np.concatenate([np.full(len(train), POSITIVE), np.full(len(pool), UNKNOWN)])
+    both = _Joined(train, pool)
+
+    def rows(n_positive: int, n_unlabelled: int) -> PUDataset:
+        labelled, unlabelled = positives.take(n_positive), deck.take(n_unlabelled) + len(train)
+        index = np.concatenate([labelled, unlabelled])
+        return PUDataset(
+            values=both.values(index),
+            labelled=np.arange(len(index)) < len(labelled),
+            truth=truth[index].astype(np.int64),
+            names=tuple(both.names[row] for row in index),
+        )
+
+    data = rows(recipe.positives, recipe.unlabelled)
+    with_validation = recipe.validation_positives and recipe.validation_unlabelled
+    return PUSplit(
+        train=data,
+        test=_labelled(source.test, recipe),
+        validation=(
+            rows(recipe.validation_positives, recipe.validation_unlabelled)
+            if with_validation
+            else None
+        ),
+        clean=None,
+        kind=train.kind,
+        scenario=recipe.scenario,
+    )
+
+
+class _Joined:
+    """Two sets addressed by one index; only the asked-for rows are copied."""
+
+    def __init__(self, first: Samples, second: Samples) -> None:
+        self.first, self.second = first, second
+        self.names = first.names + second.names
+
+    def values(self, index: np.ndarray) -> np.ndarray:
+        out = np.empty((len(index), *self.first.sample_shape), self.first.values.dtype)
+        cut = len(self.first)
+        out[index < cut] = self.first.values[index[index < cut]]
+        out[index >= cut] = self.second.values[index[index >= cut] - cut]
+        return out
+
+
+def _pu(
+    samples: Samples,
+    positive: np.ndarray,
+    labelled: np.ndarray,
+    unlabelled: np.ndarray,
+    known: np.ndarray | None = None,
+) -> PUDataset:
+    index = np.concatenate([labelled, unlabelled])
+    truth = np.where(positive[index], POSITIVE, NEGATIVE) if known is None else known[index]
+    return PUDataset(
+        values=samples.values[index],
+        labelled=np.arange(len(index)) < len(labelled),
+        truth=np.asarray(truth, dtype=np.int64),
+        names=tuple(samples.names[row] for row in index),
+    )
+
+
+def _known(samples: Samples, positive: np.ndarray, index: np.ndarray) -> LabelledDataset:
+    return LabelledDataset(
+        values=samples.values[index],
+        truth=np.where(positive[index], POSITIVE, NEGATIVE).astype(np.int64),
+        names=tuple(samples.names[row] for row in index),
+    )
+
+
+def _labelled(samples: Samples | None, recipe: SplitRecipe) -> LabelledDataset | None:
+    if samples is None:
+        return None
+    positive = np.isin(samples.classes, recipe.positive_classes)
+    return _known(samples, positive, np.arange(len(samples)))

@@ -1,0 +1,140 @@
+"""The two contracts a method can sign, and what it may ask for.
+
+Five laws, each with a test over every method (tests/contract):
+
+1. `forward` touches parameters; `loss` touches outputs and buffers only.
+2. State per sample is a buffer of length `facts.rows` addressed by `batch.row`; state per
+   class or scalar is a buffer too. So it is in the `state_dict`, so in the checkpoint.
+3. Updates of state use whole-batch tensors only, so that replicas stay equal.
+4. `loss` runs in float32 outside autocast; only `forward` may be half precision.
+5. A method asks the `Clock` for time and `core.rng` for randomness; it never counts
+   steps and never calls the global random generator.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from onesided.core.batch import Augment, Batching, DataFacts, Losses, Mixed, Outputs, PUBatch
+from onesided.core.clock import Clock, Stage, Sweep
+from onesided.core.config import Config
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a method must be given beyond P and U; everything here costs users something."""
+
+    prior: bool = False
+    validation: bool = False
+    clean: bool = False
+    truth: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """What `onesided methods NAME` tells: one place, beside the method it describes.
+
+    Attributes:
+        title: Name as people write it.
+        summary: One sentence.
+        citation: Authors, title, venue, year.
+        fidelity: How this implementation relates to the publication and its code.
+        good_at: When to choose it.
+        bad_at: When not to.
+        variants: Variant name to what it means.
+    """
+
+    title: str
+    summary: str
+    citation: str
+    fidelity: str
+    good_at: str
+    bad_at: str
+    variants: Mapping[str, str]
+
+
+class GradientMethod(nn.Module):
+    """A method that learns by descending a loss, batch by batch."""
+
+    views: Mapping[str, Augment] = {"classify": Augment.WEAK}
+    batching: Batching = Mixed()
+
+    def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
+        """Run the networks on this shard of the batch."""
+        raise NotImplementedError
+
+    def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
+        """Compute the objective on the whole batch, and update state."""
+        raise NotImplementedError
+
+    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
+        """Return logits for plain images; inference only."""
+        raise NotImplementedError
+
+    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
+        """Return features for plain images, for t-SNE and neighbours."""
+        raise NotImplementedError
+
+    def inference_state(self) -> dict[str, Tensor]:
+        """Return the part of the state that `classify` and `embed` need."""
+        parts = ("backbone.", "classifier.")
+        return {name: value for name, value in self.state_dict().items() if name.startswith(parts)}
+
+    def plan(self, epochs: int) -> Sequence[Stage]:
+        """Divide the run into stages; by default there is one."""
+        return [Stage("train", epochs)]
+
+    def begin_stage(self, stage: Stage, sweep: Sweep) -> None:
+        """Prepare a stage; not called again when the stage is resumed."""
+
+    def begin_epoch(self, clock: Clock, sweep: Sweep) -> None:
+        """Prepare an epoch; not called again when the epoch is resumed."""
+
+
+@runtime_checkable
+class DirectMethod(Protocol):
+    """A method that is fitted in one go, without gradients (trees)."""
+
+    def fit(
+        self,
+        features: Float[np.ndarray, "n d"],
+        labelled: Bool[np.ndarray, "n"],
+        rng: np.random.Generator,
+    ) -> None:
+        """Learn from flattened samples."""
+        ...
+
+    def scores(self, features: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
+        """Return a score in [0, 1] per sample; above one half means positive."""
+        ...
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return everything `scores` needs, as tensors."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> object:
+        """Restore what `state_dict` returned."""
+        ...
+
+
+Method = GradientMethod | DirectMethod
+
+
+class MethodConfig(Config):
+    """Settings of one method. The subclass knows how to build it: names stay at the door."""
+
+    needs: ClassVar[Needs] = Needs()
+    card: ClassVar[Card]
+    network: ClassVar[Literal["backbone", "none"]] = "backbone"
+
+    def build(self, facts: DataFacts, backbone: nn.Module) -> Method:
+        """Return the untrained method."""
+        raise NotImplementedError
+
+    def for_budget(self, epochs: int) -> "MethodConfig":
+        """Return settings that suit a run of this many epochs; by default unchanged."""
+        return self

@@ -1,0 +1,217 @@
+"""What a finished run left in its folder, read with distrust.
+
+Only `result.json` is needed. Every other file may be missing; one that is there but
+cannot be read is left out and named in `RunFiles.notes`, so that nothing disappears
+in silence. File names in these files may hold anything, also bytes that are not UTF-8.
+"""
+
+import csv
+import json
+import math
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Float64, Int64, UInt8
+
+from onesided.core.errors import DataError, DataNotFound
+
+Json = Mapping[str, Any]
+
+GROUPS = ("top", "threshold", "bottom", "doubted")
+"""Groups of thumbnails in `report.npz`, in the order in which a page shows them."""
+
+POSITIVE_DECISIONS = frozenset({"positive", "1", "true"})
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One figure that was computed without negatives, and what it takes for granted."""
+
+    name: str
+    label: str
+    value: float
+    low: float | None
+    high: float | None
+    assumes: str
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One row of the log."""
+
+    stage: str
+    loss: Mapping[str, float]
+    watched: Mapping[str, float]
+    share_positive: float | None
+    proxy_auc: float | None
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The scores of all unlabelled items, and how many of them were called positive."""
+
+    scores: Float64[np.ndarray, "n"]
+    called_positive: int
+
+
+@dataclass(frozen=True)
+class Thumbnails:
+    """A few images with their scores and names, most telling first."""
+
+    images: UInt8[np.ndarray, "n height width channels"]
+    scores: Float64[np.ndarray, "n"]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Items as points in the plane; role 0 unlabelled, 1 labelled, 2 called positive."""
+
+    points: Float[np.ndarray, "m 2"]
+    roles: Int64[np.ndarray, "m"]
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """Everything a page can be made from; what is missing is empty or None.
+
+    Attributes:
+        notes: Sentences about files that were there but could not be read.
+    """
+
+    name: str
+    result: Json
+    manifest: Json = field(default_factory=dict)
+    epochs: tuple[Epoch, ...] = ()
+    ranking: Ranking | None = None
+    positive_scores: Float64[np.ndarray, "p"] | None = None
+    thumbnails: Mapping[str, Thumbnails] = field(default_factory=dict)
+    embedding: Embedding | None = None
+    comparison: tuple[Json, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def number(value: object) -> float | None:
+    """Return a finite number as a float, and None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        return None
+    try:
+        as_float = float(value)
+    except OverflowError:
+        return None
+    return as_float if math.isfinite(as_float) else None
+
+
+def table(value: object) -> Json:
+    """Return a JSON object as it is, and an empty one for everything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def estimates(pu: object) -> dict[str, Estimate]:
+    """Return the figures of a `pu` entry that have a value, by name."""
+    found = {}
+    for name, entry in table(table(pu).get("figures")).items():
+        figure = table(entry)
+        value = number(figure.get("value"))
+        if value is not None:
+            label, assumes = (str(figure.get(key) or "") for key in ("label", "assumes"))
+            low, high = number(figure.get("low")), number(figure.get("high"))
+            found[name] = Estimate(name, label, value, low, high, assumes)
+    return found
+
+
+def read_run(run: Path) -> RunFiles:
+    """Read the folder of a finished run.
+
+    Raises:
+        DataNotFound: There is no such folder, or its run is not finished.
+        DataError: `result.json` is there but damaged.
+    """
+    result = _read_result(run)
+    notes: list[str] = []
+    arrays = _read_arrays(run / "report.npz", notes)
+    comparison = _read_optional_json(run / "compare.json", notes)
+    return RunFiles(
+        name=run.resolve().name,
+        result=result,
+        manifest=table(_read_optional_json(run / "manifest.json", notes)),
+        epochs=_read_log(run / "log.jsonl", notes),
+        ranking=_read_ranking(run / "scores.csv", notes),
+        positive_scores=_positive_scores(arrays),
+        thumbnails=_thumbnails(arrays, notes),
+        embedding=_embedding(arrays, notes),
+        comparison=_rows(comparison),
+        notes=tuple(notes),
+    )
+
+
+def _read_result(run: Path) -> Json:
+    path = run / "result.json"
+    again = "this run is not finished: run the same fit command again."
+    if not run.is_dir():
+        raise DataNotFound(f"There is no run folder {run}. Make one with onesided fit -o {run}.")
+    try:
+        result = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise DataNotFound(f"{run} has no result.json; {again}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} cannot be read ({error}); {again}") from None
+    if not isinstance(result, dict):
+        raise DataError(f"{path} should hold a JSON object, not {type(result).__name__}; {again}")
+    return result
+
+
+def _left_out(path: Path, error: object) -> str:
+    return f"{path.name} could not be read ({error}); what is made from it is left out."
+
+
+def _read_optional_json(path: Path, notes: list[str]) -> object:
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        notes.append(_left_out(path, error))
+        return None
+
+
+def _rows(comparison: object) -> tuple[Json, ...]:
+    if not isinstance(comparison, list):
+        return ()
+    return tuple(row for row in comparison if isinstance(row, dict))
+
+
+def _read_log(path: Path, notes: list[str]) -> tuple[Epoch, ...]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        notes.append(_left_out(path, error))
+        return ()
+    # A run that was killed after logging an epoch, but before saving it, logs that epoch
+    # again when it resumes. The later row belongs to the state that went on.
+    epochs: dict[tuple[str, object], Epoch] = {}
+    broken = 0
+    for line in lines:
+        try:
+            row = json.loads(line)
+            epochs[str(row["stage"]), str(row["epoch"])] = _epoch(row)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            broken += 1
+    if broken:
+        notes.append(f"{path.name}: {broken} of {len(lines)} lines could not be read.")
+    return tuple(epochs.values())
+
+
+def _epoch(row: Json) -> Epoch:
+    loss, watched = (
+        {str(name): mean for name, value in table(row.get(key)).items() if _is(mean := number(value))}
+        for key in ("loss", "watched")
+    )
+    share, auc = number(row.get("share_positive")), number(row.get("proxy_auc"))
+    return Epoch(str(row["stage"]), loss, watched, share, auc)

@@ -1,0 +1,1 @@
+"""Buffers with verbs: what a method remembers between steps, in the checkpoint by design."""
