@@ -95,12 +95,12 @@ class Losses:
     Attributes:
         total: What is differentiated.
         terms: Each term as it is reported; a non-finite one is named when training stops.
-        watched: Numbers for the log only (threshold, share of positive votes, ...).
+        watched: Scalars for the log only (threshold, share of positive votes, ...).
     """
 
     total: Float[Tensor, ""]
     terms: Mapping[str, Tensor]
-    watched: Mapping[str, float] = field(default_factory=dict)
+    watched: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from onesided.core.clock import Clock
 from onesided.core.dist import shard
 from onesided.core.rng import generator, numpy_generator
 from onesided.data.augment import augment
+from onesided.data.dataset import LabelledDataset, PUDataset
 from onesided.data.samples import ImageKind
-from onesided.data.split import LabelledDataset, PUDataset
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Loader:
     def _batch(self, index: np.ndarray, clock: Clock, views: Mapping[str, Augment]) -> PUBatch:
         part = shard(len(index))
         mine = index[part]
-        values = torch.from_numpy(np.ascontiguousarray(self.data.values[index]))
+        values = torch.from_numpy(self.data.values.take(index))
         truth = torch.from_numpy(self.data.truth[mine]).to(self.device) if self.truth else None
         return PUBatch(
             row=torch.from_numpy(mine).to(self.device),
@@ -88,7 +88,7 @@ class Loader:
         random = numpy_generator(clock.seed, "clean", clock.stage, clock.epoch, clock.step)
         size = min(self.batch_size, len(self.clean))
         index = random.choice(len(self.clean), size, replace=False)
-        values = torch.from_numpy(np.ascontiguousarray(self.clean.values[index]))
+        values = torch.from_numpy(self.clean.values.take(index))
         roles = {f"clean-{role}": strength for role, strength in views.items()}
         seen = self._views(values, clock, roles, None)
         return CleanBatch(

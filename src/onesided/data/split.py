@@ -11,50 +11,24 @@ A split is a pure function of the samples and its recipe, so a recipe is all tha
 has to store; the hash proves that two runs saw the same split.
 """
 
-import hashlib
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool
 from pydantic import Field
 
 from onesided.core.config import Config
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
-from onesided.data.samples import ImageKind, Samples, Source
+from onesided.data.dataset import (
+    Joined,
+    LabelledDataset,
+    PUDataset,
+    PUSplit,
+    Scenario,
+    Selection,
+)
+from onesided.data.samples import Samples, Source
 
-Scenario = Literal["case-control", "single-set"]
 MINIMUM_POSITIVES = 10
-
-
-@dataclass(frozen=True)
-class PUDataset:
-    """Rows of a PU problem; row i is the identity of sample i for the whole run.
-
-    `truth` is for evaluation and for methods that declare it; it is UNKNOWN where
-    nobody knows.
-    """
-
-    values: np.ndarray
-    labelled: Bool[np.ndarray, "n"]
-    truth: Int64[np.ndarray, "n"]
-    names: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-
-@dataclass(frozen=True)
-class LabelledDataset:
-    """Samples whose class is known: for reporting, or as a clean set."""
-
-    values: np.ndarray
-    truth: Int64[np.ndarray, "n"]
-    names: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.values)
 
 
 class SplitRecipe(Config):
@@ -79,57 +53,6 @@ class SplitRecipe(Config):
     """How P and U came about."""
     seed: int = 57
     """Seed of the split, apart from the run's seed: repeats share one split, as in the paper."""
-
-
-@dataclass(frozen=True)
-class PUSplit:
-    """A PU problem, ready to be trained on.
-
-    Attributes:
-        train: P and U.
-        test: For reporting only; None where no truth was given.
-        validation: Held-out P and U, disjoint from train.
-        clean: A few samples of known class, for methods that declare the need.
-        kind: Which augmentation suits the samples.
-        scenario: How P and U came about.
-    """
-
-    train: PUDataset
-    test: LabelledDataset | None
-    validation: PUDataset | None
-    clean: LabelledDataset | None
-    kind: ImageKind
-    scenario: Scenario
-
-    @property
-    def sample_shape(self) -> tuple[int, ...]:
-        """(C, H, W) or (D,)."""
-        return tuple(self.train.values.shape[1:])
-
-    @property
-    def true_prior(self) -> float | None:
-        """Share of positives in U where the truth is known; for reports and oracles only."""
-        truth = self.train.truth[~self.train.labelled]
-        return None if (truth == UNKNOWN).any() else float((truth == POSITIVE).mean())
-
-    def fingerprint(self) -> str:
-        """Return a hash of every name and role, so that equal splits are provably equal."""
-        digest = hashlib.sha256()
-        for role, name in self.roles():
-            digest.update(f"{role}\x1f{name}\x1e".encode("utf-8", "surrogateescape"))
-        return digest.hexdigest()
-
-    def roles(self) -> list[tuple[str, str]]:
-        """Return (role, name) of every sample, in row order: the content of split.csv."""
-        rows: list[tuple[str, str]] = []
-        for part, data in (("train", self.train), ("validation", self.validation)):
-            if data is not None:
-                words = np.where(data.labelled, "positive", "unlabelled")
-                rows += [(f"{part}-{word}", name) for word, name in zip(words, data.names, strict=True)]
-        for part, labelled in (("clean", self.clean), ("test", self.test)):
-            if labelled is not None:
-                rows += [(part, name) for name in labelled.names]
-        return rows
 
 
 def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
@@ -288,13 +211,13 @@ def _with_publishers_unlabelled(
     train = source.train
     deck = _Deck("unlabelled samples", np.arange(len(pool)), random)
     truth = np.concatenate([np.full(len(train), POSITIVE), np.full(len(pool), UNKNOWN)])
-    both = _Joined(train, pool)
+    both = Joined(train, pool)
 
     def rows(n_positive: int, n_unlabelled: int) -> PUDataset:
         labelled, unlabelled = positives.take(n_positive), deck.take(n_unlabelled) + len(train)
         index = np.concatenate([labelled, unlabelled])
         return PUDataset(
-            values=both.values(index),
+            values=Selection(both, index),
             labelled=np.arange(len(index)) < len(labelled),
             truth=truth[index].astype(np.int64),
             names=tuple(both.names[row] for row in index),
@@ -316,21 +239,6 @@ def _with_publishers_unlabelled(
     )
 
 
-class _Joined:
-    """Two sets addressed by one index; only the asked-for rows are copied."""
-
-    def __init__(self, first: Samples, second: Samples) -> None:
-        self.first, self.second = first, second
-        self.names = first.names + second.names
-
-    def values(self, index: np.ndarray) -> np.ndarray:
-        out = np.empty((len(index), *self.first.sample_shape), self.first.values.dtype)
-        cut = len(self.first)
-        out[index < cut] = self.first.values[index[index < cut]]
-        out[index >= cut] = self.second.values[index[index >= cut] - cut]
-        return out
-
-
 def _pu(
     samples: Samples,
     positive: np.ndarray,
@@ -341,7 +249,7 @@ def _pu(
     index = np.concatenate([labelled, unlabelled])
     truth = np.where(positive[index], POSITIVE, NEGATIVE) if known is None else known[index]
     return PUDataset(
-        values=samples.values[index],
+        values=Selection(samples.values, index),
         labelled=np.arange(len(index)) < len(labelled),
         truth=np.asarray(truth, dtype=np.int64),
         names=tuple(samples.names[row] for row in index),
@@ -350,7 +258,7 @@ def _pu(
 
 def _known(samples: Samples, positive: np.ndarray, index: np.ndarray) -> LabelledDataset:
     return LabelledDataset(
-        values=samples.values[index],
+        values=Selection(samples.values, index),
         truth=np.where(positive[index], POSITIVE, NEGATIVE).astype(np.int64),
         names=tuple(samples.names[row] for row in index),
     )

@@ -1,0 +1,1 @@
+"""The loop, its memory, and what comes out of it."""

@@ -1,0 +1,31 @@
+"""Every method by name. Names exist only here and at the door; Python takes objects."""
+
+from collections.abc import Mapping
+
+from onesided.core.config import nearest
+from onesided.core.errors import ConfigError
+from onesided.methods.base import MethodConfig
+from onesided.methods.ncpu import NcPUConfig
+from onesided.methods.risk import (
+    CEConfig,
+    ImbPUConfig,
+    NNPUConfig,
+    SupervisedConfig,
+    UPUConfig,
+)
+
+METHODS: Mapping[str, type[MethodConfig]] = {
+    "ncpu": NcPUConfig,
+    "ce": CEConfig,
+    "supervised": SupervisedConfig,
+    "upu": UPUConfig,
+    "nnpu": NNPUConfig,
+    "imbpu": ImbPUConfig,
+}
+
+
+def method_named(name: str) -> type[MethodConfig]:
+    """Return the settings class of a method, or say which name was probably meant."""
+    if name not in METHODS:
+        raise ConfigError(f"There is no method '{name}'.{nearest(name, METHODS)}")
+    return METHODS[name]

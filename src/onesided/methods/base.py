@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from onesided.core.batch import Augment, Batching, DataFacts, Losses, Mixed, Outputs, PUBatch
 from onesided.core.clock import Clock, Stage, Sweep
 from onesided.core.config import Config
+from onesided.nets.standardise import Backbone
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class GradientMethod(nn.Module):
 
     views: Mapping[str, Augment] = {"classify": Augment.WEAK}
     batching: Batching = Mixed()
+    needs: Needs = Needs()
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
         """Run the networks on this shard of the batch."""
@@ -131,7 +133,7 @@ class MethodConfig(Config):
     card: ClassVar[Card]
     network: ClassVar[Literal["backbone", "none"]] = "backbone"
 
-    def build(self, facts: DataFacts, backbone: nn.Module) -> Method:
+    def build(self, facts: DataFacts, backbone: Backbone) -> Method:
         """Return the untrained method."""
         raise NotImplementedError
 

@@ -1,0 +1,1 @@
+"""Networks: backbones that carry their preprocessing, heads, and the momentum target."""

@@ -1,0 +1,7 @@
+"""Class priors from positives and unlabelled samples alone: arrays in, estimate out."""
+
+from onesided.priors.bbe import BestBin, bbe, best_bin
+from onesided.priors.estimate import PriorEstimate, agreement
+from onesided.priors.km2 import km1, km2
+
+__all__ = ["BestBin", "PriorEstimate", "agreement", "bbe", "best_bin", "km1", "km2"]

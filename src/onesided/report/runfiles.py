@@ -9,7 +9,7 @@ import csv
 import json
 import math
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -180,9 +180,8 @@ def _read_optional_json(path: Path, notes: list[str]) -> object:
 
 
 def _rows(comparison: object) -> tuple[Json, ...]:
-    if not isinstance(comparison, list):
-        return ()
-    return tuple(row for row in comparison if isinstance(row, dict))
+    rows = comparison if isinstance(comparison, list) else []
+    return tuple(row for row in rows if isinstance(row, dict))
 
 
 def _read_log(path: Path, notes: list[str]) -> tuple[Epoch, ...]:
@@ -195,7 +194,7 @@ def _read_log(path: Path, notes: list[str]) -> tuple[Epoch, ...]:
         return ()
     # A run that was killed after logging an epoch, but before saving it, logs that epoch
     # again when it resumes. The later row belongs to the state that went on.
-    epochs: dict[tuple[str, object], Epoch] = {}
+    epochs: dict[tuple[str, str], Epoch] = {}
     broken = 0
     for line in lines:
         try:
@@ -209,9 +208,95 @@ def _read_log(path: Path, notes: list[str]) -> tuple[Epoch, ...]:
 
 
 def _epoch(row: Json) -> Epoch:
-    loss, watched = (
-        {str(name): mean for name, value in table(row.get(key)).items() if _is(mean := number(value))}
-        for key in ("loss", "watched")
+    return Epoch(
+        stage=str(row["stage"]),
+        loss=_numbers(row.get("loss")),
+        watched=_numbers(row.get("watched")),
+        share_positive=number(row.get("share_positive")),
+        proxy_auc=number(row.get("proxy_auc")),
     )
-    share, auc = number(row.get("share_positive")), number(row.get("proxy_auc"))
-    return Epoch(str(row["stage"]), loss, watched, share, auc)
+
+
+def _numbers(entry: object) -> dict[str, float]:
+    values = {str(name): number(value) for name, value in table(entry).items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _read_ranking(path: Path, notes: list[str]) -> Ranking | None:
+    scores: list[float] = []
+    called_positive = 0
+    try:
+        # surrogateescape: a file name that is not UTF-8 must not cost the whole table.
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            if not {"score", "decision"} <= set(reader.fieldnames or ()):
+                raise ValueError("it has no columns score and decision")
+            for row in reader:
+                scores.append(float(row["score"]))
+                called_positive += row["decision"].strip().lower() in POSITIVE_DECISIONS
+        if not np.isfinite(scores).all():
+            raise ValueError("it holds scores that are not finite numbers")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, AttributeError, csv.Error) as error:
+        notes.append(_left_out(path, error))
+        return None
+    return Ranking(np.array(scores), called_positive) if scores else None
+
+
+def _read_arrays(path: Path, notes: list[str]) -> Mapping[str, np.ndarray]:
+    try:
+        # allow_pickle=False: an array of objects would run code that came with the file.
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        notes.append(_left_out(path, error))
+        return {}
+
+
+def _positive_scores(arrays: Mapping[str, np.ndarray]) -> Float64[np.ndarray, "p"] | None:
+    scores = arrays.get("positive_scores")
+    if scores is None or scores.dtype.kind not in "fiu":
+        return None
+    finite = scores[np.isfinite(scores)].astype(np.float64)
+    return finite if finite.size else None
+
+
+def _thumbnails(arrays: Mapping[str, np.ndarray], notes: list[str]) -> dict[str, Thumbnails]:
+    found = {}
+    for group in GROUPS:
+        images, scores, names = (arrays.get(f"{group}_{x}") for x in ("images", "scores", "names"))
+        if images is None or scores is None or names is None or images.size == 0:
+            continue
+        if not _are_thumbnails(images, scores, names):
+            shapes = ", ".join(f"{part.dtype} {part.shape}" for part in (images, scores, names))
+            notes.append(
+                f"report.npz: {group} should hold uint8 images (n, H, W, 1 or 3), "
+                f"n scores and n names; got {shapes}. They are left out."
+            )
+            continue
+        found[group] = Thumbnails(images, scores.astype(np.float64), tuple(map(str, names)))
+    return found
+
+
+def _are_thumbnails(images: np.ndarray, scores: np.ndarray, names: np.ndarray) -> bool:
+    pictures = images.dtype == np.uint8 and images.ndim == 4 and images.shape[3] in (1, 3)
+    labelled = scores.dtype.kind in "fiu" and names.dtype.kind == "U"
+    return pictures and labelled and scores.shape == names.shape == images.shape[:1]
+
+
+def _embedding(arrays: Mapping[str, np.ndarray], notes: list[str]) -> Embedding | None:
+    points, roles = arrays.get("embedding"), arrays.get("embedding_role")
+    if points is None or roles is None or points.size == 0:
+        return None
+    if points.shape != (roles.size, 2) or points.dtype.kind != "f" or roles.dtype.kind not in "iu":
+        notes.append(
+            "report.npz: embedding should be (m, 2) floats with m roles; got "
+            f"{points.dtype} {points.shape} and {roles.dtype} {roles.shape}. It is left out."
+        )
+        return None
+    finite = np.isfinite(points).all(axis=1)
+    known = Embedding(points[finite], roles.ravel()[finite].astype(np.int64))
+    return known if finite.any() else None

@@ -50,9 +50,9 @@ class Prototypes(nn.Module):
         """Return the class whose prototype is most similar: the vote r of Eq. 10."""
         return (query @ self.vectors.T.to(query.dtype)).argmax(dim=1)
 
-    def similarity(self) -> float:
+    def similarity(self) -> Float[Tensor, ""]:
         """Return the cosine between the first two prototypes; near 1 they tell nothing apart."""
-        return float(self.vectors[0] @ self.vectors[1])
+        return self.vectors[0] @ self.vectors[1]
 
 
 def _average(

@@ -1,0 +1,175 @@
+"""Data sets that come with the library, or that it knows how to fetch: one visible table.
+
+A new data set is a reader in a file of this folder and one entry in `SOURCES`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from onesided.core.config import nearest
+from onesided.core.errors import ConfigError
+from onesided.data.download import Archive, Layout
+from onesided.data.samples import Source
+from onesided.data.sources import cifar, digits, idx, stl10, toy
+
+
+@dataclass(frozen=True)
+class SourceEntry:
+    """A data set, and the PU problem that is made of it unless told otherwise.
+
+    Attributes:
+        load: Reads it from a root folder; embedded sets ignore the root.
+        title: Its name for people.
+        summary: What is in it, and what counts as positive.
+        licence: On which terms it comes, and whom to cite.
+        positive_classes: Class indices that count as positive.
+        positives: Labelled positives.
+        unlabelled: Unlabelled samples.
+        prior: Share of positives among the unlabelled; None if nobody knows.
+        validation_unlabelled: Further unlabelled samples, held out.
+        validation_positives: Further labelled positives, held out.
+        mean: Per channel, of values from 0 to 1; per feature of vectors.
+        std: The same, standard deviation.
+        layouts: How it lies on disk; the first is what is fetched, none if it is embedded.
+        listed: Whether people see it; sets for tests are not for them.
+    """
+
+    load: Callable[[Path | None], Source]
+    title: str
+    summary: str
+    licence: str
+    positive_classes: tuple[int, ...]
+    positives: int
+    unlabelled: int
+    prior: float | None
+    validation_unlabelled: int
+    validation_positives: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    layouts: tuple[Layout, ...] = ()
+    listed: bool = True
+
+    @property
+    def archives(self) -> tuple[Archive, ...]:
+        """What `onesided data get` fetches; nothing if the set is embedded."""
+        return self.layouts[0].archives if self.layouts else ()
+
+
+SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
+    {
+        "digits": SourceEntry(
+            load=digits.load_digits,
+            title="Handwritten digits",
+            summary="1797 grey images of 8x8, embedded; positive: even digits",
+            licence="CC BY 4.0. Alpaydin and Kaynak 1998, UCI Machine Learning Repository.",
+            positive_classes=(0, 2, 4, 6, 8),
+            positives=40,
+            unlabelled=800,
+            prior=0.4,
+            validation_unlabelled=100,
+            validation_positives=20,
+            mean=(0.3048,),
+            std=(0.3757,),
+        ),
+        idx.NAME: SourceEntry(
+            load=idx.load_fashion_mnist,
+            title="Fashion-MNIST",
+            summary="70000 grey images of 28x28; positive: tops (T-shirt, pullover, coat, shirt)",
+            licence="MIT. Xiao, Rasul and Vollgraf 2017, arXiv:1708.07747.",
+            positive_classes=(0, 2, 4, 6),
+            positives=1000,
+            unlabelled=40000,
+            prior=0.4,
+            validation_unlabelled=4000,
+            validation_positives=100,
+            mean=(0.2860,),
+            std=(0.3530,),
+            layouts=idx.LAYOUTS,
+        ),
+        cifar.CIFAR10.name: SourceEntry(
+            load=cifar.load_cifar10,
+            title="CIFAR-10",
+            summary="60000 colour photographs of 32x32; positive: vehicles",
+            licence="No licence stated. Krizhevsky 2009, Learning Multiple Layers of Features.",
+            positive_classes=cifar.CIFAR10_POSITIVES,
+            positives=1000,
+            unlabelled=40000,
+            prior=0.4,
+            validation_unlabelled=4000,
+            validation_positives=100,
+            mean=(0.4914, 0.4822, 0.4465),
+            std=(0.247, 0.243, 0.261),
+            layouts=cifar.CIFAR10.layouts,
+        ),
+        cifar.CIFAR100.name: SourceEntry(
+            load=cifar.load_cifar100,
+            title="CIFAR-100",
+            summary="60000 colour photographs of 32x32; positive: animals and people",
+            licence="No licence stated. Krizhevsky 2009, Learning Multiple Layers of Features.",
+            positive_classes=cifar.CIFAR100_POSITIVES,
+            positives=1000,
+            unlabelled=40000,
+            prior=0.5,
+            validation_unlabelled=4000,
+            validation_positives=100,
+            mean=(0.5071, 0.4867, 0.4408),
+            std=(0.2675, 0.2565, 0.2761),
+            layouts=cifar.CIFAR100.layouts,
+        ),
+        stl10.NAME: SourceEntry(
+            load=stl10.load_stl10,
+            title="STL-10",
+            summary="113000 colour photographs of 96x96; positive: airplane, car, cat, ship, truck",
+            licence="No licence stated; from ImageNet. Coates, Lee and Ng, AISTATS 2011.",
+            positive_classes=stl10.POSITIVE_CLASSES,
+            positives=1000,
+            unlabelled=90000,
+            prior=None,
+            validation_unlabelled=9000,
+            validation_positives=100,
+            mean=(0.5, 0.5, 0.5),
+            std=(0.5, 0.5, 0.5),
+            layouts=stl10.LAYOUTS,
+        ),
+        "toy-vectors": SourceEntry(
+            load=toy.load_toy_vectors,
+            title="Two clouds, as points",
+            summary="13200 points of the plane from two normal distributions",
+            licence="Made by this library, Apache-2.0.",
+            positive_classes=toy.POSITIVE_CLASSES,
+            positives=200,
+            unlabelled=2000,
+            prior=0.4,
+            validation_unlabelled=400,
+            validation_positives=100,
+            mean=(0.0, 0.0),
+            std=(1.0, 1.0),
+            listed=False,
+        ),
+        "toy-images": SourceEntry(
+            load=toy.load_toy_images,
+            title="Two clouds, as images",
+            summary="750 colour images of 8x8 that show a point of one of two clouds",
+            licence="Made by this library, Apache-2.0.",
+            positive_classes=toy.POSITIVE_CLASSES,
+            positives=40,
+            unlabelled=240,
+            prior=0.4,
+            validation_unlabelled=60,
+            validation_positives=20,
+            mean=(0.5, 0.5, 0.5),
+            std=(0.15, 0.12, 0.15),
+            listed=False,
+        ),
+    }
+)
+
+
+def source_named(name: str) -> SourceEntry:
+    """Return the entry of this name, or name the nearest one."""
+    if name not in SOURCES:
+        listed = [known for known, entry in SOURCES.items() if entry.listed]
+        raise ConfigError(f"There is no data set called {name!r}.{nearest(name, listed)}")
+    return SOURCES[name]

@@ -1,0 +1,256 @@
+"""Views of a batch: the same items, shifted, turned and coloured at random.
+
+One seam, `augment`, whatever the items are. What may be done to them depends on their kind:
+a photograph may be mirrored and recoloured, a picture from above may also be turned, a digit
+may not be mirrored, and of a vector nobody knows what its numbers mean.
+
+All random numbers of a batch are drawn on the CPU before any pixel is touched. So a process
+that transforms only its shard gets the very rows that one process would have got.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int64, UInt8
+from torch import Tensor
+
+from onesided.core.batch import Augment
+from onesided.core.errors import DataError
+from onesided.data.colour import brighten_, contrast_, in_groups, random_recipe, recolour_
+from onesided.data.geometry import (
+    AffineMaps,
+    affine_maps,
+    after,
+    blacken_boxes_,
+    blacken_outside_,
+    flips,
+    in_unit_range,
+    random_boxes,
+    resample,
+    rotations,
+    uniform,
+    windows,
+)
+from onesided.data.samples import ImageKind
+
+RawImages = UInt8[Tensor, "batch c h w"]
+Images = Float[Tensor, "part c h w"]
+
+
+def augment(
+    values: Tensor,
+    kind: ImageKind,
+    strength: Augment,
+    generator: torch.Generator,
+    *,
+    part: slice | None = None,
+) -> Tensor:
+    """Return one view of a batch in float32; images come out in [0, 1].
+
+    NcPU, App. F: weak views train the classifier, strong ones the alignment. A plain
+    view is the item itself and leaves the generator alone.
+
+    Args:
+        values: The whole batch: uint8 images (B, C, H, W) or float32 vectors (B, D).
+        kind: What the items are, and so what may be done to them.
+        strength: How much of it is done.
+        generator: A CPU generator; it moves on by the same amount whatever `part` is.
+        part: Rows to return; equal to the bit to the same rows of the whole view.
+    """
+    _check(values, kind)
+    rows = slice(None) if part is None else part
+    if strength == Augment.PLAIN:
+        return in_unit_range(values[rows]) if values.ndim == 4 else _copy(values[rows])
+    return _VIEWS[kind](values, strength, generator, rows)
+
+
+def _check(values: Tensor, kind: ImageKind) -> None:
+    if kind not in _VIEWS:
+        known = ", ".join(_VIEWS)
+        raise DataError(f"Unknown kind of items '{kind}'. Choose one of {known}.")
+    if kind == "vector" and not (values.ndim == 2 and values.is_floating_point()):
+        raise DataError(
+            f"Vectors must be float32 of shape (B, D); got {values.dtype} of shape "
+            f"{tuple(values.shape)}. For images, choose another kind than 'vector'."
+        )
+    if kind != "vector" and not (values.ndim == 4 and values.dtype == torch.uint8):
+        raise DataError(
+            f"Items of kind '{kind}' must be uint8 images (B, C, H, W); got {values.dtype} "
+            f"of shape {tuple(values.shape)}. For rows of numbers, set the kind to 'vector'."
+        )
+
+
+def _copy(vectors: Tensor) -> Float[Tensor, "part d"]:
+    return vectors.to(torch.float32, copy=True)
+
+
+def _photograph(
+    values: RawImages, strength: Augment, generator: torch.Generator, rows: slice
+) -> Images:
+    """Crop and mirror; a strong view also changes its colours (SimCLR's recipe)."""
+    count, _, height, width = values.shape
+    crops = windows(random_boxes(count, height, width, generator), height, width)
+    mirrored = torch.zeros(count, 2, dtype=torch.bool)
+    mirrored[:, 0] = torch.rand(count, generator=generator) < 0.5
+    maps = after(crops, flips(mirrored))
+    if strength == Augment.WEAK:
+        return resample(values[rows], maps[rows])
+    recipe = random_recipe(count, generator).of(rows, values.device)
+    views = resample(values[rows], maps[rows])
+    recolour_(views, recipe)
+    return views
+
+
+def _remote(
+    values: RawImages, strength: Augment, generator: torch.Generator, rows: slice
+) -> Images:
+    """Crop, then mirror and turn; colours, which mean something from above, stay.
+
+    Corners that a turn leaves empty are black, as torchvision's rotation fills them:
+    what the published runs saw. Differs: the turn is bilinear, not nearest neighbour.
+    """
+    count, _, height, width = values.shape
+    crops = windows(random_boxes(count, height, width, generator), height, width)
+    poses = remote_poses(count, strength, generator)
+    views = resample(values[rows], after(crops, poses)[rows])
+    blacken_outside_(views, poses[rows])
+    return views
+
+
+def remote_poses(count: int, strength: Augment, generator: torch.Generator) -> AffineMaps:
+    """Draw flips (each with probability .5) and a turn: one of the three, or all.
+
+    No order is drawn for a strong view. A mirror before a turn is the same mirror after
+    the opposite turn, and opposite turns are equally likely: every order gives the same
+    distribution.
+    """
+    mirrored = torch.rand(count, 2, generator=generator) < 0.5
+    degrees = uniform((count,), -180, 180, generator)
+    if strength == Augment.WEAK:
+        chosen = torch.randint(3, (count, 1), generator=generator)
+        mirrored &= chosen == torch.arange(2)
+        degrees *= chosen[:, 0] == 2
+    return after(rotations(degrees), flips(mirrored))
+
+
+@dataclass(frozen=True)
+class DigitRanges:
+    """How far a digit may move; small, for these images have no background to spare.
+
+    Attributes:
+        degrees: Largest turn to either side.
+        scale: Largest change of size, as a share.
+        shear: Largest slant, in pixels per pixel.
+        shift: Largest shift along each axis, as a share of the side.
+    """
+
+    degrees: float
+    scale: float
+    shear: float
+    shift: float
+
+
+DIGIT_RANGES: Mapping[Augment, DigitRanges] = {
+    Augment.WEAK: DigitRanges(degrees=10, scale=0.1, shear=0, shift=1 / 10),
+    Augment.STRONG: DigitRanges(degrees=20, scale=0.2, shear=0.2, shift=1 / 8),
+}
+ERASED = 0.5
+"""Share of strong digit views with a patch set to black."""
+ERASED_SIDE = (1 / 8, 1 / 4)
+"""Sides of that patch, as shares of the image's: 1 or 2 pixels of an 8 x 8 digit."""
+DIGIT_FACTOR = (0.6, 1.4)
+"""Range of the factors of brightness and contrast of strong digit views."""
+
+
+def _digit(values: RawImages, strength: Augment, generator: torch.Generator, rows: slice) -> Images:
+    """Move, turn and slant a little, never mirror; what comes in from outside is black.
+
+    A strong view also varies brightness and contrast and loses a small patch.
+    """
+    count, _, height, width = values.shape
+    poses = digit_poses(count, (height, width), DIGIT_RANGES[strength], generator)
+    if strength == Augment.WEAK:
+        views = resample(values[rows], poses[rows])
+        blacken_outside_(views, poses[rows])
+        return views
+    factors = uniform((2, count, 1, 1, 1, 1), *DIGIT_FACTOR, generator)[:, rows]
+    patches = _patches(count, height, width, generator)
+    views = resample(values[rows], poses[rows])
+    blacken_outside_(views, poses[rows])
+    brightness, contrast = factors.to(views.device)
+    brighten_(in_groups(views), brightness)
+    contrast_(in_groups(views), contrast)
+    blacken_boxes_(views, patches[rows])
+    return views
+
+
+def digit_poses(
+    count: int, size: tuple[int, int], ranges: DigitRanges, generator: torch.Generator
+) -> AffineMaps:
+    """Draw turn, slant, size and shift, each uniform and symmetric around no change."""
+    turns = rotations(uniform((count,), -ranges.degrees, ranges.degrees, generator))
+    scale = uniform((count, 1, 1), 1 - ranges.scale, 1 + ranges.scale, generator)
+    slant = torch.eye(2).repeat(count, 1, 1)
+    slant[:, 0, 1] = uniform((count,), -ranges.shear, ranges.shear, generator)
+    height, width = size
+    shift = uniform((count, 2), -ranges.shift, ranges.shift, generator)
+    # Maps lead from the view back to the image, hence the division.
+    return affine_maps(turns[:, :, :2] @ slant / scale, shift * torch.tensor([width, height]))
+
+
+def _patches(
+    count: int, height: int, width: int, generator: torch.Generator
+) -> Float[Tensor, "batch 4"]:
+    """Draw left, top, width and height of the patch to erase; no width where none is."""
+    image = torch.tensor([width, height])
+    size = (uniform((count, 2), *ERASED_SIDE, generator) * image).round()
+    corner = (torch.rand(count, 2, generator=generator) * (image - size + 1)).floor()
+    size *= torch.rand(count, 1, generator=generator) < ERASED
+    return torch.cat([corner, size], dim=1)
+
+
+REPLACED: Mapping[Augment, float] = {Augment.WEAK: 0.1, Augment.STRONG: 0.3}
+"""Share of a vector's features that are taken from other rows."""
+MIXED = (0.0, 0.2)
+"""Weight of another row in a strong view of a vector."""
+
+
+def _vector(
+    values: Float[Tensor, "batch d"], strength: Augment, generator: torch.Generator, rows: slice
+) -> Float[Tensor, "part d"]:
+    """Replace features by those of other rows; a strong view also leans towards one row.
+
+    SCARF's corruption (Bahri et al., 2022): it needs no scale, and every value is one
+    that the feature really takes. Each feature is replaced independently, so that
+    vectors of two or three features change at all, and has a donor of its own.
+    """
+    count = len(values)
+    own = torch.arange(count)[:, None]
+    draws = torch.rand(values.shape, generator=generator)
+    # A draw below the rate, divided by it, is uniform again: one number serves twice.
+    donors = _other_rows(own, draws / REPLACED[strength])
+    donors = torch.where(draws < REPLACED[strength], donors, own)[rows].to(values.device)
+    vectors = _copy(values)
+    views = vectors.gather(0, donors)
+    if strength == Augment.WEAK:
+        return views
+    partners = _other_rows(own, torch.rand(count, 1, generator=generator))[rows, 0]
+    weight = uniform((count, 1), *MIXED, generator)[rows].to(values.device)
+    towards = vectors.index_select(0, partners.to(values.device)).sub_(views)
+    return views.add_(towards.mul_(weight))
+
+
+def _other_rows(own: Int64[Tensor, "batch 1"], draws: Tensor) -> Int64[Tensor, "batch _"]:
+    """Turn draws in [0, 1) into other rows, equally likely; a row alone is its own."""
+    others = len(own) - 1
+    steps = (draws * others).to(torch.int64).clamp_(max=others - 1).add_(1)
+    return (own + steps) % len(own)
+
+
+_VIEWS: Mapping[ImageKind, Callable[[Tensor, Augment, torch.Generator, slice], Tensor]] = {
+    "photograph": _photograph,
+    "remote": _remote,
+    "digit": _digit,
+    "vector": _vector,
+}

@@ -1,0 +1,299 @@
+"""Where published data sets come from, how they are fetched, and whether they are whole.
+
+A file counts only when its size and checksum are those of the published one. Until then
+it is called `.part`, and whatever lay at its place stays there.
+"""
+
+import gzip
+import hashlib
+import http.client
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+from onesided.core.errors import DataError, DataNotFound
+
+Progress = Callable[[int, int | None], None]
+"""Is told how many bytes are done, and of how many."""
+
+_BLOCK = 1 << 20
+_PATIENCE = 30  # seconds of silence from a server
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file on its publisher's server.
+
+    Attributes:
+        address: Official address.
+        size: Bytes.
+        md5: Checksum: guards against broken transfers, not against forgers.
+        folder: Where under the root it is put. A .tar.gz is unpacked in the root.
+    """
+
+    address: str
+    size: int
+    md5: str
+    folder: str = "."
+
+    def path(self, root: Path) -> Path:
+        """Return where it is put."""
+        return root / self.folder / self.address.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class ExpectedFile:
+    """A file that a reader opens, with the size and checksum of the published one.
+
+    With `may_be_gzipped`, NAME.gz will do as well, and size and checksum are those of its
+    contents: distributions compress anew, and the pixels are what counts.
+    """
+
+    name: str
+    size: int
+    md5: str
+    may_be_gzipped: bool = False
+
+    def find(self, folder: Path) -> Path | None:
+        """Return the file in this folder, or None."""
+        names = (self.name, f"{self.name}.gz") if self.may_be_gzipped else (self.name,)
+        return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One way in which a data set lies on disk.
+
+    Attributes:
+        folders: Folders under the root that are tried; the first is the usual one.
+        archives: What to fetch to get there.
+        files: What must then be in the folder.
+    """
+
+    folders: tuple[str, ...]
+    archives: tuple[Archive, ...]
+    files: tuple[ExpectedFile, ...]
+
+    def missing_from(self, folder: Path) -> tuple[str, ...]:
+        """Return the names of the files that this folder lacks."""
+        return tuple(file.name for file in self.files if file.find(folder) is None)
+
+
+@dataclass(frozen=True)
+class FileStatus:
+    """What `check` found at one place; sizes are those of the unpacked contents."""
+
+    path: Path
+    state: Literal["good", "missing", "wrong size", "wrong contents"]
+    expected_size: int
+    found_size: int | None = None
+
+
+def locate(name: str, layouts: Sequence[Layout], root: Path | None) -> tuple[Layout, Path]:
+    """Return the first complete layout and its folder, or say what to fetch from where."""
+    if root is None:
+        raise DataNotFound(
+            f"{name} is read from files. Say where they are with --root DATA, "
+            f"or fetch them first: onesided data get {name} --root DATA"
+        )
+    layout, folder = _most_complete(layouts, root)
+    missing = layout.missing_from(folder)
+    if not missing:
+        return layout, folder
+    problem = f"{folder} lacks {', '.join(missing)}"
+    if len(missing) == len(layout.files):
+        usual = {root / it.folders[0]: it for it in layouts}
+        places = [f"{', '.join(it.missing_from(place))} in {place}" for place, it in usual.items()]
+        problem = f"{name} is not in {root}: expected {', or '.join(places)}"
+    raise DataNotFound(
+        f"{problem}. Run: onesided data get {name} --root {root}\n"
+        f"{_by_hand(layouts[0].archives, root)}"
+    )
+
+
+def _most_complete(layouts: Sequence[Layout], root: Path) -> tuple[Layout, Path]:
+    places = [(layout, root / folder) for layout in layouts for folder in layout.folders]
+    return min(places, key=lambda place: len(place[0].missing_from(place[1])) / len(place[0].files))
+
+
+def _by_hand(archives: Sequence[Archive], root: Path) -> str:
+    addresses = " ".join(archive.address for archive in archives)
+    place = archives[0].path(root).parent
+    where = f"fetch {addresses} elsewhere, put it into {place} and give the same command"
+    return f"Without a network: {where}; it then checks and unpacks what is there."
+
+
+def _layouts_of(name: str) -> tuple[Layout, ...]:
+    from onesided.data import sources  # here, because the readers listed there import this module
+
+    return sources.source_named(name).layouts
+
+
+def check(name: str, root: Path) -> tuple[FileStatus, ...]:
+    """Compare every file of a data set, to the bit, with the published one.
+
+    Looks at the layout of which most files are there; an embedded set has none. All of
+    it is read: STL-10's 3.1 GB take some ten seconds.
+    """
+    layouts = _layouts_of(name)
+    if not layouts:
+        return ()
+    layout, folder = _most_complete(layouts, root)
+    return tuple(_compare(file, folder) for file in layout.files)
+
+
+def _compare(file: ExpectedFile, folder: Path) -> FileStatus:
+    path = file.find(folder)
+    if path is None:
+        return FileStatus(folder / file.name, "missing", file.size)
+    try:
+        size, md5 = _measure(path, unzip=file.may_be_gzipped and path.suffix == ".gz")
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return FileStatus(path, "wrong contents", file.size)
+    if size != file.size:
+        return FileStatus(path, "wrong size", file.size, size)
+    return FileStatus(path, "good" if md5 == file.md5 else "wrong contents", file.size, size)
+
+
+def _measure(path: Path, *, unzip: bool = False) -> tuple[int, str]:
+    """Return size and MD5 of a file or of its unzipped contents."""
+    digest, size = hashlib.md5(usedforsecurity=False), 0
+    with gzip.open(path) if unzip else path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+            size += len(block)
+    return size, digest.hexdigest()
+
+
+def fetch(name: str, root: Path, progress: Progress) -> tuple[FileStatus, ...]:
+    """Make sure that a data set is complete under the root; return what `check` says then.
+
+    Nothing is fetched if it is complete already, or if its archives lie in place; they
+    stay there. `progress` hears of one archive after the other.
+    """
+    layouts, statuses = _layouts_of(name), check(name, root)
+    if all(status.state == "good" for status in statuses):
+        return statuses
+    in_place = (it for it in layouts if all(file.path(root).is_file() for file in it.archives))
+    for archive in next(in_place, layouts[0]).archives:
+        unpack(download(archive, root, progress), root)
+    return check(name, root)
+
+
+def download(archive: Archive, root: Path, progress: Progress) -> Path:
+    """Fetch one archive and return its path; continues where an earlier call stopped.
+
+    Bytes arrive in NAME.part, which survives every interruption. It is renamed when size
+    and checksum are right, and removed when it is complete but wrong, since nothing can
+    be continued there. A good NAME that is already there is not fetched again.
+    """
+    target, published = archive.path(root), (archive.size, archive.md5)
+    if target.is_file() and _measure(target) == published:
+        progress(archive.size, archive.size)
+        return target
+    part = target.with_name(f"{target.name}.part")
+    try:
+        part.parent.mkdir(parents=True, exist_ok=True)
+        _complete(archive, part, root, progress)
+        if _measure(part) != published:
+            part.unlink()
+            raise DataError(
+                f"What came from {archive.address} does not have the published checksum "
+                f"{archive.md5} and was discarded. Run the same command to fetch it anew."
+            )
+        part.replace(target)
+    except OSError as error:
+        raise DataError(
+            f"{target} cannot be written ({error}). Make room or choose another --root; "
+            "what has arrived is kept, and the same command continues."
+        ) from error
+    return target
+
+
+def _complete(archive: Archive, part: Path, root: Path, progress: Progress) -> None:
+    """Fetch the bytes that the partial file lacks."""
+    have = part.stat().st_size if part.exists() else 0
+    if have == archive.size:
+        return
+    response, done = _open(archive, root, have if have < archive.size else 0)
+    with response, part.open("ab" if done else "wb") as file:
+        for block in _blocks(response, archive, root):
+            file.write(block)
+            done += len(block)
+            progress(done, archive.size)
+    if done != archive.size:
+        raise DataNotFound(
+            f"The connection to {archive.address} ended after {done} of {archive.size} bytes. "
+            f"They are kept in {part}; the same command continues."
+        )
+
+
+def _open(archive: Archive, root: Path, start: int) -> tuple[http.client.HTTPResponse, int]:
+    """Return the answer and the byte at which it starts: 0 if the server ignores ranges."""
+    headers = {"User-Agent": "onesided"} | ({"Range": f"bytes={start}-"} if start else {})
+    request = urllib.request.Request(archive.address, headers=headers)
+    try:
+        response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=_PATIENCE)
+    except (OSError, http.client.HTTPException) as error:
+        if start and isinstance(error, urllib.error.HTTPError) and error.code == 416:
+            return _open(archive, root, 0)  # the server has nothing at that byte
+        raise _unreachable(archive, root, error) from error
+    if not response.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
+        start = 0
+    if response.length is not None and start + response.length != archive.size:
+        response.close()
+        raise DataError(
+            f"{archive.address} offers {start + response.length} bytes instead of {archive.size}: "
+            "another file, or the login page of your network. Nothing was saved."
+        )
+    return response, start
+
+
+def _blocks(response: IO[bytes], archive: Archive, root: Path) -> Iterator[bytes]:
+    """Yield what arrives; an error of the network must not look like one of the disk."""
+    while True:
+        try:
+            block = response.read(_BLOCK)
+        except (OSError, http.client.HTTPException) as error:
+            raise _unreachable(archive, root, error) from error
+        if not block:
+            return
+        yield block
+
+
+def _unreachable(archive: Archive, root: Path, error: Exception) -> DataNotFound:
+    return DataNotFound(
+        f"{archive.address} cannot be reached ({error}).\n{_by_hand([archive], root)}"
+    )
+
+
+def unpack(path: Path, root: Path) -> None:
+    """Unpack a .tar.gz in the root; any other file stays as it is.
+
+    Members that would land outside the root are refused. Files get their final name
+    only when all of them are unpacked, each in one step.
+    """
+    if not path.name.endswith(".tar.gz"):
+        return
+    if not hasattr(tarfile, "data_filter"):
+        raise DataError(
+            f"This Python cannot unpack {path} safely; 3.11.4 or later can. Update Python, or "
+            f"unpack the file by hand in {root}."
+        )
+    try:
+        with tempfile.TemporaryDirectory(dir=root, prefix=".unpacking-") as scratch:
+            with tarfile.open(path, "r:gz") as archive:
+                archive.extractall(scratch, filter="data")
+            for file in sorted(Path(scratch).rglob("*")):
+                if file.is_file() and not file.is_symlink():
+                    target = root / file.relative_to(scratch)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    file.replace(target)
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise DataError(f"{path} cannot be unpacked in {root} ({error}).") from error

@@ -1,0 +1,167 @@
+"""Image files as people keep them: where they are, what they are called, which are no use.
+
+A name is a path relative to the folder that was given, with `/` between its parts. Names
+are kept as the file system has them, also where their bytes are not text; `printable`
+makes of them what can be written to JSON, CSV and HTML.
+"""
+
+import os
+import re
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from onesided.core.errors import DataError, DataNotFound
+
+ACCEPTED_ENDINGS = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".webp",
+    ".gif",
+    ".ppm",
+    ".pgm",
+)
+"""Endings of files that are taken for images, in small or capital letters."""
+
+
+class Unreadable(DataError):
+    """One image file that cannot be used.
+
+    Attributes:
+        reason: Continues a sentence that starts with the file's name.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.reason = _without_surrogates(reason)
+        super().__init__(f"{printable(path.as_posix())} {self.reason}.")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One file and what it is called."""
+
+    path: Path
+    name: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The visible files of a folder.
+
+    Attributes:
+        images: Files with an accepted ending, sorted by the bytes of their names.
+        others: How many files have which other ending.
+    """
+
+    images: tuple[Found, ...]
+    others: Counter[str]
+
+
+def find_images(folder: Path) -> list[Found]:
+    """Return the image files in a folder and its subfolders, sorted by name."""
+    return list(list_images(folder).images)
+
+
+def list_images(folder: Path) -> Listing:
+    """Return the image files of a folder, nested ones too, and what else lies there.
+
+    Links to files and folders are followed; a folder that can be reached in several
+    ways is read once, under its own place where it has one, so loops end. Hidden files
+    and folders, whose names start with a dot, are left out.
+    """
+    endings = ", ".join(ACCEPTED_ENDINGS)
+    shown = printable(folder.as_posix())
+    if not os.path.isdir(folder):
+        problem = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
+        raise DataNotFound(f"The folder {shown} {problem}. Give a folder of images ({endings}).")
+    images, others = [], Counter[str]()
+    for file in _visible_files(folder):
+        ending = os.path.splitext(file.name)[1].lower()
+        if ending in ACCEPTED_ENDINGS:
+            images.append(file)
+        else:
+            others[_without_surrogates(ending) or "no ending"] += 1
+    if not images:
+        came = f"only files of other kinds ({describe(others)})" if others else "nothing"
+        raise DataNotFound(
+            f"The folder {shown} holds no image: expected files that end in {endings}; "
+            f"found {came}."
+        )
+    return Listing(tuple(sorted(images, key=lambda file: os.fsencode(file.name))), others)
+
+
+def visible_folders(folder: Path) -> list[Path]:
+    """Return the folders directly in a folder, links to folders too, sorted by name."""
+    return [Path(entry.path) for entry in _entries(folder) if os.path.isdir(entry.path)]
+
+
+def describe(endings: Counter[str]) -> str:
+    """Return the commonest endings with their counts, for example `12 .heic, 1 .txt`."""
+    return ", ".join(f"{count} {ending}" for ending, count in endings.most_common(5))
+
+
+def _visible_files(root: Path) -> Iterator[Found]:
+    seen: set[tuple[int, int]] = set()
+    own, linked = deque([(root, "")]), deque[tuple[Path, str]]()
+    while own or linked:
+        # Real places before links: a file's name must not depend on a link beside it.
+        folder, prefix = (own or linked).popleft()
+        status = folder.stat()
+        if (status.st_dev, status.st_ino) in seen:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        for entry in _entries(folder):
+            path, name = Path(entry.path), prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                own.append((path, name + "/"))
+            elif entry.is_symlink() and os.path.isdir(path):
+                linked.append((path, name + "/"))
+            else:
+                yield Found(path, name)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            visible = [entry for entry in entries if not entry.name.startswith(".")]
+    except OSError as error:
+        shown = printable(folder.as_posix())
+        raise DataError(f"The folder {shown} cannot be opened: {error.strerror}.") from error
+    return sorted(visible, key=lambda entry: os.fsencode(entry.name))
+
+
+def printable(name: str) -> str:
+    r"""Return a name that any writer of text accepts; `original_name` undoes it.
+
+    Bytes that are not text become `\xNN`, and a backslash becomes two, so that no two
+    names become one. Everything else stays, also quotes, commas and line breaks.
+    """
+    return _without_surrogates(name.replace("\\", "\\\\"))
+
+
+def original_name(shown: str) -> str:
+    """Return the name that `printable` was given."""
+    return re.sub(r"\\(\\|x[0-9a-f]{2}|u[0-9a-f]{4})", _unescaped, shown)
+
+
+def _without_surrogates(text: str) -> str:
+    # Python carries byte NN of a name that is not UTF-8 as U+DCNN; Windows allows others.
+    return re.sub("[\ud800-\udfff]", _escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
+    if escape == "\\":
+        return "\\"
+    code = int(escape[1:], 16)
+    return chr(0xDC00 + code if escape[0] == "x" else code)

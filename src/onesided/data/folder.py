@@ -1,0 +1,293 @@
+"""People's own image folders: one of positives, one of everything else, or one per class."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from onesided.core.errors import DataError
+from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.data.dataset import Scenario
+from onesided.data.files import Found, Listing, describe, list_images, printable, visible_folders
+from onesided.data.images import Allocate, Decoded, Progress, check_readable, decode_all
+from onesided.data.samples import ImageKind, Samples
+
+WORDS = {POSITIVE: "positive", UNKNOWN: "unlabelled", NEGATIVE: "negative"}
+"""What labels are called in files and messages."""
+CLASS_NAMES = (WORDS[NEGATIVE], WORDS[POSITIVE])
+
+
+@dataclass(frozen=True)
+class OneSided:
+    """People's own data before anything is held out.
+
+    Attributes:
+        samples: All items; class 1 positive, 0 known negative, -1 unlabelled.
+        labelled: Whether the item came from the positives.
+        duplicates: Unlabelled items whose content is also among the positives.
+        notices: What a person should know, in sentences.
+    """
+
+    samples: Samples
+    labelled: Bool[np.ndarray, "n"]
+    duplicates: int
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files that share a label.
+
+    Attributes:
+        label: POSITIVE, UNKNOWN or NEGATIVE.
+        what: Where they come from, for messages.
+        found: The files, with names that are unique over all groups.
+    """
+
+    label: int
+    what: str
+    found: Sequence[Found]
+
+
+def read_folders(
+    positives: Path,
+    unlabelled: Path,
+    negatives: Path | None = None,
+    *,
+    size: tuple[int, int] | None = None,
+    tolerate: float = 0.05,
+    scenario: Scenario = "single-set",
+    kind: ImageKind = "photograph",
+    progress: Progress | None = None,
+    into: Allocate | None = None,
+) -> OneSided:
+    """Read a folder of positives, one of unlabelled images, and maybe one of negatives.
+
+    Items are called by their path from the folder given, that folder's own name first.
+
+    Args:
+        positives: Folder of what is looked for.
+        unlabelled: Folder of everything else, positives among it.
+        negatives: Folder of what is surely not looked for, where someone has it.
+        size: Height and width of the run; None chooses from all images together.
+        tolerate: Share of each folder that may be unreadable.
+        scenario: Decides about content that is both labelled and unlabelled; see
+            `read_groups`.
+        kind: Which augmentation suits the images.
+        progress: Called with how much is done and how much there is.
+        into: Provides the array for the pixels; see `decode_all`.
+    """
+    folders = {POSITIVE: positives, UNKNOWN: unlabelled}
+    if negatives is not None:
+        folders[NEGATIVE] = negatives
+    listings = {label: list_images(folder) for label, folder in folders.items()}
+    called = _distinct_names(folders)
+    groups = [
+        Group(label, _shown(folders[label]), _below(called[label], listing))
+        for label, listing in listings.items()
+    ]
+    decode = partial(decode_all, size=size, progress=progress, into=into)
+    read = read_groups(groups, decode, tolerate=tolerate, scenario=scenario, kind=kind)
+    others = tuple(
+        f"{_shown(folders[label])}: other files were left out ({describe(listing.others)})."
+        for label, listing in listings.items()
+        if listing.others
+    )
+    return replace(read, notices=others + read.notices)
+
+
+def read_class_folders(
+    root: Path,
+    *,
+    channels: int | None = None,
+    size: tuple[int, int] | None = None,
+    tolerate: float = 0.05,
+    kind: ImageKind = "photograph",
+    progress: Progress | None = None,
+    into: Allocate | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> Samples:
+    """Read a folder that holds one folder per class; classes are numbered by their names.
+
+    Args:
+        root: The folder of folders.
+        channels: Channels of the run that these images are for; None takes their own.
+        size: Height and width of the run; None chooses from all images together.
+        tolerate: Share of all images that may be unreadable.
+        kind: Which augmentation suits the images.
+        progress: Called with how much is done and how much there is.
+        into: Provides the array for the pixels; see `decode_all`.
+        notify: Called with each sentence that a person should know.
+    """
+    classes = _class_folders(root)
+    prefix = f"{_own_name(root)}/".lstrip("/")
+    found = [_below(prefix + folder.name, list_images(folder)) for folder in classes]
+    decode = partial(decode_all, channels=channels, size=size, tolerate=tolerate, what=_shown(root))
+    decoded = decode([file for files in found for file in files], progress=progress, into=into)
+    index_of = {file.name: index for index, files in enumerate(found) for file in files}
+    for index, folder in enumerate(classes):
+        skipped = [entry for entry in decoded.skipped if index_of[entry[0]] == index]
+        check_readable(_shown(folder), len(found[index]), skipped, tolerate=1.0)
+    if notify is not None:
+        for notice in decoded.notices:
+            notify(notice)
+    return Samples(
+        values=decoded.values,
+        classes=np.array([index_of[name] for name in decoded.kept], np.int64),
+        names=tuple(map(printable, decoded.kept)),
+        class_names=tuple(printable(folder.name) for folder in classes),
+        kind=kind,
+        skipped=_printable_names(decoded),
+    )
+
+
+def read_groups(
+    groups: Sequence[Group],
+    decode: Callable[..., Decoded],
+    *,
+    tolerate: float,
+    scenario: Scenario,
+    kind: ImageKind,
+) -> OneSided:
+    """Read groups of files into one array of one size, and treat content that is there twice.
+
+    A file among the unlabelled whose content is labelled elsewhere: in a single set its
+    label is known, so it is dropped; in case-control the unlabelled are a sample of
+    their own, which dropping would bias, so it stays.
+
+    Args:
+        groups: The files by label; at least positives and unlabelled.
+        decode: `decode_all`, with what the caller has to say about size and memory.
+        tolerate: Share of each group that may be unreadable.
+        scenario: How P and U came about.
+        kind: Which augmentation suits the images.
+    """
+    files = [file for group in groups for file in group.found]
+    # The share of unreadable files counts within each group: a few lost positives must not
+    # hide behind a large unlabelled pool.
+    decoded = decode(files, tolerate=1.0, what=" and ".join(group.what for group in groups))
+    group_of = {file.name: group for group in groups for file in group.found}
+    for group in groups:
+        skipped = [entry for entry in decoded.skipped if group_of[entry[0]] is group]
+        check_readable(group.what, len(group.found), skipped, tolerate)
+    classes = np.array([group_of[name].label for name in decoded.kept], np.int64)
+    shared = _Shared(decoded, classes)
+    keep = np.flatnonzero(shared.kept(scenario))
+    samples = Samples(
+        values=_moved_to_front(decoded.values, keep),
+        classes=classes[keep],
+        names=tuple(printable(decoded.kept[row]) for row in keep),
+        class_names=CLASS_NAMES,
+        kind=kind,
+        skipped=_printable_names(decoded),
+    )
+    labelled = samples.classes == POSITIVE
+    notices = decoded.notices + shared.notices(scenario)
+    return OneSided(samples, labelled, int(shared.with_positives.sum()), notices)
+
+
+class _Shared:
+    """Files with the same content, found by their digests."""
+
+    def __init__(self, decoded: Decoded, classes: Int64[np.ndarray, "n"]) -> None:
+        labels, digests = classes.tolist(), decoded.digests
+        content: dict[int, set[str]] = {label: set() for label in WORDS}
+        for label, digest in zip(labels, digests, strict=True):
+            content[label].add(digest)
+        in_positives = np.array([digest in content[POSITIVE] for digest in digests])
+        in_negatives = np.array([digest in content[NEGATIVE] for digest in digests])
+        self.is_unlabelled = classes == UNKNOWN
+        self.with_positives = self.is_unlabelled & in_positives
+        self.with_negatives = self.is_unlabelled & in_negatives
+        self.repeated = len(digests) - sum(map(len, content.values()))
+        both = np.flatnonzero((classes == POSITIVE) & in_negatives)
+        if len(both):
+            raise DataError(
+                f"{len(both)} files are both positive and negative (same content); the first is "
+                f"{printable(decoded.kept[both[0]])}. Remove them from one of the two."
+            )
+
+    def kept(self, scenario: Scenario) -> Bool[np.ndarray, "n"]:
+        """Return which files go on, or say that no unlabelled one would be left."""
+        if scenario == "case-control":
+            return np.ones(len(self.is_unlabelled), bool)
+        kept: np.ndarray = ~(self.with_positives | self.with_negatives)
+        if not (kept & self.is_unlabelled).any():
+            raise DataError(
+                "Every unlabelled file is also among the labelled ones (same content), so nothing "
+                "unlabelled is left. Is the same folder given twice?"
+            )
+        return kept
+
+    def notices(self, scenario: Scenario) -> tuple[str, ...]:
+        fate = (
+            "they stay, because in the case-control setting the unlabelled are a sample of "
+            "their own"
+            if scenario == "case-control"
+            else "they were dropped from the unlabelled, because their label is known"
+        )
+        counts = {"positives": self.with_positives.sum(), "negatives": self.with_negatives.sum()}
+        notices = [
+            f"{count} unlabelled files are also among the {where} (same content); {fate}."
+            for where, count in counts.items()
+            if count
+        ]
+        if self.repeated:
+            notices.append(
+                f"{self.repeated} files repeat the content of another file with the same label; "
+                "they stay, and count twice."
+            )
+        return tuple(notices)
+
+
+def _class_folders(root: Path) -> list[Path]:
+    listing = list_images(root)
+    loose = [file.name for file in listing.images if "/" not in file.name]
+    if loose:
+        raise DataError(
+            f"{_shown(root)} should hold one folder per class, but the image {printable(loose[0])} "
+            "lies beside them. Move it into the folder of its class."
+        )
+    folders = visible_folders(root)
+    if len(folders) < 2:
+        raise DataError(
+            f"{_shown(root)} should hold a folder for each of at least two classes; "
+            f"there is only {printable(folders[0].name)}."
+        )
+    return folders
+
+
+def _distinct_names(folders: dict[int, Path]) -> dict[int, str]:
+    """Return what each folder is called in names of items, so that no two items share one."""
+    own = {label: _own_name(folder) for label, folder in folders.items()}
+    if "" not in own.values() and len(set(own.values())) == len(own):
+        return own
+    return {label: f"{WORDS[label]}/{name}".rstrip("/") for label, name in own.items()}
+
+
+def _own_name(folder: Path) -> str:
+    return Path(os.path.abspath(folder)).name
+
+
+def _below(prefix: str, listing: Listing) -> list[Found]:
+    return [replace(file, name=f"{prefix}/{file.name}") for file in listing.images]
+
+
+def _moved_to_front(values: np.ndarray, rows: Int64[np.ndarray, "n"]) -> np.ndarray:
+    # In place and row by row: the array may be a file larger than memory.
+    for place, row in enumerate(rows):
+        if place != row:
+            values[place] = values[row]
+    return values[: len(rows)]
+
+
+def _printable_names(decoded: Decoded) -> tuple[tuple[str, str], ...]:
+    return tuple((printable(name), reason) for name, reason in decoded.skipped)
+
+
+def _shown(folder: Path) -> str:
+    return printable(folder.as_posix())

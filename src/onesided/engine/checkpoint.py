@@ -1,0 +1,152 @@
+"""What a run needs to go on as if nothing had happened, in one file that is never half written.
+
+The file holds tensors, numbers and strings and is read with `weights_only=True`: a file
+that would execute code is refused, not executed. Random generators are not in it,
+because there are none to save: randomness is a function of the clock.
+"""
+
+import os
+import pickle
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+from onesided.core.errors import CheckpointError, OnesidedError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Position:
+    """The next step to do: stage by number, epoch within it, step within that."""
+
+    stage: int = 0
+    epoch: int = 0
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """Everything that is not a function of configuration and data.
+
+    Attributes:
+        position: Where to go on.
+        method: The method's `state_dict`: parameters and all its memory.
+        optimizer: The optimizer's `state_dict`, or None between stages.
+        tally: Sums of this epoch's losses so far, so that the log continues exactly.
+        seconds: Training time so far.
+    """
+
+    position: Position
+    method: dict[str, Any]
+    optimizer: dict[str, Any] | None
+    tally: dict[str, list[float]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where the state of one run is kept; `path=None` keeps nothing.
+
+    Attributes:
+        path: The file.
+        identity: Fingerprint of configuration and split: another run's file is refused.
+    """
+
+    path: Path | None = None
+    identity: str = ""
+
+    def save(self, state: TrainingState) -> None:
+        """Write the state to a temporary name, then rename: a kill leaves the old or the new."""
+        if self.path is None:
+            return
+        content = {"format": FORMAT, "identity": self.identity, **asdict_shallow(state)}
+        with replacing(self.path) as file:
+            torch.save(content, file)
+
+    def load(self) -> TrainingState | None:
+        """Return the saved state, None if there is none, or refuse with the reason."""
+        if self.path is None or not self.path.exists():
+            return None
+        content = self._read(self.path)
+        if content.get("format") != FORMAT:
+            raise CheckpointError(
+                f"{self.path} has checkpoint format {content.get('format')!r}, this version reads "
+                f"{FORMAT}. Continue with the version that wrote it, or start with --overwrite."
+            )
+        if content.get("identity") != self.identity:
+            raise CheckpointError(
+                f"{self.path} belongs to a run with other settings or another split. "
+                "Repeat the settings of that run, choose another folder, or use --overwrite."
+            )
+        try:
+            return TrainingState(
+                position=Position(**content["position"]),
+                method=content["method"],
+                optimizer=content["optimizer"],
+                tally=content["tally"],
+                seconds=float(content["seconds"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._damaged(f"lacks {error}") from None
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        try:
+            content = torch.load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError:
+            raise CheckpointError(
+                f"{path} holds more than tensors, numbers and strings. It was not read, and "
+                "nothing in it was executed. Restore it from a copy you trust, or use --overwrite."
+            ) from None
+        except (RuntimeError, EOFError, zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
+            raise self._damaged(str(error).splitlines()[0]) from None
+        if not isinstance(content, dict):
+            raise self._damaged("it is not a table")
+        return content
+
+    def _damaged(self, reason: str) -> CheckpointError:
+        return CheckpointError(
+            f"{self.path} is damaged ({reason}). Restore it from a copy, or use --overwrite to "
+            "start again."
+        )
+
+
+def asdict_shallow(state: TrainingState) -> dict[str, Any]:
+    """Return the fields as plain values without copying the tensors inside."""
+    return {
+        "position": asdict(state.position),
+        "method": state.method,
+        "optimizer": state.optimizer,
+        "tally": state.tally,
+        "seconds": state.seconds,
+    }
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Write a file under a temporary name; rename it over the old one only when complete."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise OnesidedError(
+            f"Cannot write {path}: {error.strerror or error}. What was there before is intact; "
+            "make room or choose another folder, and give the same command again."
+        ) from error
+    except RuntimeError as error:
+        # torch reports a full disk as a RuntimeError of its zip writer.
+        raise OnesidedError(
+            f"Cannot write {path}: {str(error).splitlines()[0]}. What was there before is intact; "
+            "make room or choose another folder, and give the same command again."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,253 @@
+"""The loop. What happens is what is written: no hooks, no callbacks, no method by name."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import nn
+
+from onesided.core.batch import Batching, Mixed, Stratified
+from onesided.core.clock import Clock, Stage
+from onesided.core.dist import gather_batch, gather_outputs, rank
+from onesided.core.errors import ConfigError, Interrupted
+from onesided.core.rng import numpy_generator
+from onesided.data.dataset import PUDataset, PUSplit
+from onesided.data.loader import Loader
+from onesided.engine.checkpoint import Checkpoints, Position, TrainingState
+from onesided.engine.interrupt import StopRequest, stop_requests
+from onesided.engine.log import EpochLog, Row, Tally
+from onesided.engine.optimise import build_optimizer, descend, distribute, learn_only
+from onesided.engine.predict import Predictor
+from onesided.engine.sweep import MethodSweep
+from onesided.engine.train_config import TrainConfig, choose_device, choose_precision
+from onesided.methods.base import GradientMethod, Method
+from onesided.metrics.pu import proxy_auc
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Where a run keeps what must outlive it; the default keeps nothing."""
+
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    log: EpochLog = field(default_factory=EpochLog)
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who is told how far training is: a progress bar, or nobody."""
+
+    step: Callable[[Clock], None] = lambda clock: None
+    epoch: Callable[[Row], None] = lambda row: None
+
+
+def fit(
+    method: Method,
+    split: PUSplit,
+    train: TrainConfig,
+    *,
+    seed: int = 0,
+    memory: Memory | None = None,
+    watcher: Watcher | None = None,
+) -> Predictor:
+    """Train a method on a split and return its predictor.
+
+    The same call with the same memory goes on where it was stopped, to the bit.
+    """
+    device = choose_device(train.device)
+    if not isinstance(method, GradientMethod):
+        return _fit_directly(method, split, seed, device)
+    method.to(device)
+    loader = Loader(
+        split.train,
+        split.kind,
+        train.batch_size,
+        device,
+        truth=method.needs.truth,
+        clean=split.clean if method.needs.clean else None,
+    )
+    with stop_requests() as request:
+        _Training(
+            method,
+            split,
+            train,
+            seed,
+            device,
+            loader,
+            memory or Memory(),
+            watcher or Watcher(),
+            request,
+        ).run()
+    return Predictor(method, device)
+
+
+def _fit_directly(method: Method, split: PUSplit, seed: int, device: torch.device) -> Predictor:
+    assert not isinstance(method, GradientMethod)
+    data = split.train
+    flat = data.values.take(slice(None)).reshape(len(data), -1).astype(np.float32)
+    method.fit(flat, data.labelled, numpy_generator(seed, "direct"))
+    return Predictor(method, device)
+
+
+@dataclass
+class _Training:
+    """One call of `fit`: the pieces that every step needs, and the loop over them."""
+
+    method: GradientMethod
+    split: PUSplit
+    train: TrainConfig
+    seed: int
+    device: torch.device
+    loader: Loader
+    memory: Memory
+    watcher: Watcher
+    request: StopRequest
+
+    def run(self) -> None:
+        trainable = {name for name, p in self.method.named_parameters() if p.requires_grad}
+        stages = self.method.plan(self.train.epochs)
+        state = self.memory.checkpoints.load()
+        self.began = time.monotonic() - (state.seconds if state else 0.0)
+        if state is not None:
+            self.method.load_state_dict(state.method)
+        here = state.position if state else Position()
+        self.method.train()
+        for number in range(here.stage, len(stages)):
+            stage = stages[number]
+            if (number, 0, 0) == (here.stage, here.epoch, here.step) or number > here.stage:
+                self.method.begin_stage(stage, self._sweep(self._clock(stage, 0)))
+            learn_only(self.method, stage.learns, trainable)
+            optimizer = build_optimizer(self.method, self.train)
+            resuming = state is not None and number == here.stage
+            if resuming and state is not None and state.optimizer is not None:
+                optimizer.load_state_dict(state.optimizer)
+            self._run_stage(stage, number, optimizer, state if resuming else None)
+
+    def _run_stage(
+        self,
+        stage: Stage,
+        number: int,
+        optimizer: torch.optim.Optimizer,
+        state: TrainingState | None,
+    ) -> None:
+        network = distribute(self.method)
+        start = state.position if state else Position(number)
+        for epoch in range(start.epoch, stage.epochs):
+            resumed = state is not None and epoch == start.epoch
+            clock = self._clock(stage, epoch, start.step if resumed else 0)
+            tally = Tally(state.tally) if resumed and state else Tally()
+            if resumed:
+                self.memory.log.rewind(clock)
+            if clock.step == 0:
+                self.method.begin_epoch(clock, self._sweep(clock))
+            for group in optimizer.param_groups:
+                group["lr"] = self.train.learning_rate_at(epoch, stage.epochs)
+            self._run_epoch(network, stage, number, clock, optimizer, tally)
+            self._end_epoch(clock, optimizer, tally)
+            self._save(Position(number, epoch + 1), optimizer, Tally())
+
+    def _run_epoch(
+        self,
+        network: nn.Module,
+        stage: Stage,
+        number: int,
+        clock: Clock,
+        optimizer: torch.optim.Optimizer,
+        tally: Tally,
+    ) -> None:
+        saved = time.monotonic()
+        views = stage.views or self.method.views
+        rows = None if stage.rows is None else stage.rows.cpu().numpy()
+        for now, batch in self.loader.epoch(clock, views, self._batching(stage), rows):
+            with self._autocast():
+                outputs = network(batch, now)
+            outputs, whole = gather_outputs(outputs), gather_batch(batch)
+            losses = self.method.loss(outputs.in_full_precision(), whole, now)
+            descend(losses, optimizer, self.train.clip)
+            tally.add(losses)
+            self.watcher.step(now)
+            done = Position(number, now.epoch, now.step + 1)
+            stopped = self.request.agreed()
+            if stopped:
+                self._save(done, optimizer, tally)
+                raise Interrupted(
+                    f"Stopped after epoch {now.epoch + 1}, step {now.step + 1}; the state is "
+                    "saved, and the same command goes on from there.",
+                    stopped,
+                )
+            if time.monotonic() - saved > self.train.save_minutes * 60:
+                self._save(done, optimizer, tally)
+                saved = time.monotonic()
+
+    def _end_epoch(self, clock: Clock, optimizer: torch.optim.Optimizer, tally: Tally) -> None:
+        row: Row = {
+            "stage": clock.stage,
+            "epoch": clock.epoch,
+            "lr": optimizer.param_groups[0]["lr"],
+            "seconds": round(time.monotonic() - self.began, 3),
+            **tally.means(),
+            **self._held_out(),
+        }
+        if rank() == 0:
+            self.memory.log.write(row)
+        self.watcher.epoch(row)
+
+    def _held_out(self) -> dict[str, float | None]:
+        """Return what held-out P and U say after an epoch: the live alarm reads it."""
+        data = self.split.validation
+        if data is None:
+            return {"share_positive": None, "recall": None, "proxy_auc": None}
+        scores = Predictor(self.method, self.device).scores(data.values)
+        unlabelled, positive = scores[~data.labelled], scores[data.labelled]
+        return {
+            "share_positive": float((unlabelled > 0.5).mean()),
+            "recall": float((positive > 0.5).mean()),
+            "proxy_auc": proxy_auc(positive, unlabelled),
+        }
+
+    def _save(self, position: Position, optimizer: torch.optim.Optimizer, tally: Tally) -> None:
+        if rank() == 0:
+            self.memory.checkpoints.save(
+                TrainingState(
+                    position,
+                    self.method.state_dict(),
+                    optimizer.state_dict(),
+                    tally.sums,
+                    time.monotonic() - self.began,
+                )
+            )
+
+    def _clock(self, stage: Stage, epoch: int, step: int = 0) -> Clock:
+        rows = None if stage.rows is None else stage.rows.cpu().numpy()
+        steps = self.loader.steps(self._batching(stage), rows)
+        if steps == 0:
+            raise ConfigError(
+                f"A batch of {self.train.batch_size} is larger than the data "
+                f"({len(self.split.train)} rows). Lower train.batch_size."
+            )
+        return Clock(self.seed, stage.name, epoch, stage.epochs, step, steps)
+
+    def _batching(self, stage: Stage) -> Batching:
+        match self.train.batching:
+            case "mixed":
+                return Mixed()
+            case "stratified":
+                return Stratified(self.train.positives_per_batch)
+            case _:
+                return stage.batching or self.method.batching
+
+    def _sweep(self, clock: Clock) -> MethodSweep:
+        parts: dict[str, PUDataset] = {"train": self.split.train}
+        if self.split.validation is not None:
+            parts["validation"] = self.split.validation
+        return MethodSweep(self.method, parts, self.split.kind, self.device, clock)
+
+    def _autocast(self) -> AbstractContextManager[None]:
+        precision = choose_precision(self.train.precision, self.device)
+        half = precision == torch.bfloat16
+        context: AbstractContextManager[None] = torch.autocast(
+            self.device.type, dtype=torch.bfloat16, enabled=half
+        )
+        return context

@@ -1,0 +1,109 @@
+"""model.safetensors and model.json: all that inference needs, and nothing that executes."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from pydantic import Field
+
+from onesided.core.batch import DataFacts
+from onesided.core.config import Config
+from onesided.core.errors import CheckpointError, DataNotFound
+from onesided.data.samples import ImageKind
+from onesided.engine.checkpoint import replacing
+from onesided.engine.predict import Predictor
+from onesided.engine.train_config import choose_device
+from onesided.methods import method_named
+from onesided.methods.base import GradientMethod, Method
+from onesided.nets.build import NetworkConfig, build_backbone
+
+WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
+
+
+class ModelDescription(Config):
+    """How to rebuild the network that the weights belong to, and how to feed it."""
+
+    format: int = 1
+    """Version of this description."""
+    method: str
+    """Name of the method."""
+    settings: dict[str, Any]
+    """Its settings."""
+    network: NetworkConfig
+    """Its backbone."""
+    sample_shape: tuple[int, ...]
+    """(C, H, W) of an image or (D,) of a vector."""
+    mean: tuple[float, ...]
+    """Per channel or feature, subtracted first."""
+    std: tuple[float, ...]
+    """Per channel or feature, divided by second."""
+    kind: ImageKind
+    """What the samples are."""
+    classes: tuple[str, str] = ("negative", "positive")
+    """Meaning of the two logits, in order."""
+    threshold: float = Field(default=0.5, ge=0, le=1)
+    """A score above it means positive."""
+    prior: float | None = None
+    """Class prior the method was given, if it needed one."""
+
+    def build(self) -> Method:
+        """Return the untrained method that the weights fit into."""
+        config = method_named(self.method).from_settings(self.settings, DESCRIPTION)
+        backbone = build_backbone(self.network, self.sample_shape, self.mean, self.std)
+        facts = DataFacts(rows=1, labelled=1, sample_shape=self.sample_shape, prior=self.prior)
+        return config.build(facts, backbone)
+
+
+def save_model(folder: Path, method: Method, description: ModelDescription) -> None:
+    """Write the two files of a trained model, each complete or not at all."""
+    state = method.inference_state() if isinstance(method, GradientMethod) else method.state_dict()
+    tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
+    with replacing(folder / WEIGHTS) as file:
+        file.write(safetensors.torch.save(tensors))
+    with replacing(folder / DESCRIPTION) as file:
+        file.write(json.dumps(description.model_dump(mode="json"), indent=2).encode())
+
+
+def load_model(folder: Path, device: str = "auto") -> tuple[Predictor, ModelDescription]:
+    """Return the predictor saved in a run folder."""
+    description = ModelDescription.from_settings(_read_json(folder / DESCRIPTION), DESCRIPTION)
+    path = folder / WEIGHTS
+    try:
+        tensors = safetensors.torch.load_file(path)
+    except FileNotFoundError:
+        raise DataNotFound(f"{folder} holds no {WEIGHTS}: is this run finished?") from None
+    except (safetensors.SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}). Restore it or train again.") from None
+    method = description.build()
+    if isinstance(method, GradientMethod):
+        expected = set(method.inference_state())
+        if expected != set(tensors):
+            different = sorted(expected.symmetric_difference(tensors))[0]
+            raise CheckpointError(f"{path} does not fit {DESCRIPTION}: see '{different}'.")
+        try:
+            method.load_state_dict(tensors, strict=False)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise CheckpointError(f"{path} does not fit {DESCRIPTION}: {reason}") from None
+        method.to(choose_device(device))  # type: ignore[arg-type]
+    else:
+        method.load_state_dict(tensors)
+    return Predictor(method, choose_device(device), description.threshold), description  # type: ignore[arg-type]
+
+
+def _read_json(path: Path) -> Mapping[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataNotFound(
+            f"There is no {path.name} in {path.parent}: this is not the folder of a finished run. "
+            "Give the folder that onesided fit wrote with -o."
+        ) from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}).") from None
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} is damaged: it should hold a table of settings.")
+    return content

@@ -1,0 +1,63 @@
+"""What training gives: something that scores samples."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.data.dataset import Selection
+from onesided.engine.sweep import evaluating, run_over
+from onesided.methods.base import GradientMethod, Method
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A trained method, asked for scores.
+
+    Attributes:
+        method: The trained method.
+        device: Where it runs.
+        threshold: A score above it means positive; ties fall to negative.
+    """
+
+    method: Method
+    device: torch.device
+    threshold: float = 0.5
+
+    def scores(self, values: Selection | np.ndarray) -> Float64[np.ndarray, "n"]:
+        """Return the probability of positive for every sample.
+
+        In double precision: single precision rounds everything above 17 logits to 1, and
+        the top of a ranking, where people look, would be one big tie.
+        """
+        rows = _selection(values)
+        if isinstance(self.method, GradientMethod):
+            logits = self._run(self.method.classify, rows).double()
+            return torch.sigmoid(logits[:, POSITIVE] - logits[:, NEGATIVE]).numpy()
+        flat = rows.take(slice(None)).reshape(len(rows), -1).astype(np.float32)
+        return np.asarray(self.method.scores(flat), dtype=np.float64)
+
+    def decisions(self, scores: Float64[np.ndarray, "n"]) -> np.ndarray:
+        """Return True where the score calls the sample positive."""
+        return scores > self.threshold
+
+    def embeddings(self, values: Selection | np.ndarray) -> Float[np.ndarray, "n d"] | None:
+        """Return features for every sample, or None where the method has none."""
+        if not isinstance(self.method, GradientMethod):
+            return None
+        return self._run(self.method.embed, _selection(values)).float().numpy()
+
+    def _run(self, function: "object", rows: Selection) -> Tensor:
+        assert isinstance(self.method, GradientMethod)
+        assert callable(function)
+        with evaluating(self.method):
+            return run_over(function, rows, self.device)
+
+
+def _selection(values: Selection | np.ndarray) -> Selection:
+    if isinstance(values, Selection):
+        return values
+    return Selection(values, np.arange(len(values)))

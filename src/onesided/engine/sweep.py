@@ -1,0 +1,80 @@
+"""A network over a whole data set, without gradients, in row order."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from onesided.core.batch import Augment
+from onesided.core.clock import Clock
+from onesided.core.errors import ContractError
+from onesided.core.rng import generator
+from onesided.data.augment import augment
+from onesided.data.dataset import PUDataset, Selection
+from onesided.data.samples import ImageKind
+
+SWEEP_BATCH = 512
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Put a network into evaluation mode without gradients, and back."""
+    training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        module.train(training)
+
+
+def run_over(
+    function: Callable[[Tensor], Tensor], values: Selection, device: torch.device
+) -> Tensor:
+    """Return the function's outputs on plain views, in row order, on the CPU."""
+    parts = []
+    for start in range(0, len(values), SWEEP_BATCH):
+        chunk = torch.from_numpy(values.take(slice(start, start + SWEEP_BATCH)))
+        plain = chunk.float().div_(255) if chunk.dtype == torch.uint8 else chunk.float()
+        parts.append(function(plain.to(device)).cpu())
+    return torch.cat(parts)
+
+
+@dataclass(frozen=True)
+class MethodSweep:
+    """The `Sweep` that the engine hands to methods: their only way to data outside a batch.
+
+    Every process sweeps all rows. It costs time that sharding would save, and needs no
+    exchange that could differ between processes.
+    """
+
+    module: nn.Module
+    parts: Mapping[str, PUDataset]
+    kind: ImageKind
+    device: torch.device
+    clock: Clock
+
+    def __call__(
+        self,
+        function: Callable[[Tensor], Tensor],
+        *,
+        view: Augment = Augment.PLAIN,
+        of: str = "train",
+    ) -> tuple[Tensor, Tensor]:
+        """Return outputs in row order and the labelled mask of the part `of`."""
+        if of not in self.parts:
+            raise ContractError(f"There is no part '{of}' to sweep; there are {list(self.parts)}.")
+        data = self.parts[of]
+        outputs = []
+        with evaluating(self.module):
+            for start in range(0, len(data), SWEEP_BATCH):
+                rows = np.arange(start, min(start + SWEEP_BATCH, len(data)))
+                place = (self.clock.stage, self.clock.epoch, of, start)
+                random = generator(self.clock.seed, "sweep", *place)
+                chunk = torch.from_numpy(data.values.take(rows))
+                images = augment(chunk, self.kind, view, random)
+                outputs.append(function(images.to(self.device)))
+        return torch.cat(outputs), torch.from_numpy(data.labelled).to(self.device)

@@ -1,0 +1,230 @@
+"""Risks estimated from positives and unlabelled rows: uPU, nnPU, imbalanced nnPU.
+
+| symbol  | code                             | meaning                                      |
+|---------|----------------------------------|----------------------------------------------|
+| z       | `margin`                         | logit of positive minus logit of negative    |
+| l(z)    | `surrogate_loss`                 | cost of z for a positive; l(-z) for negative |
+| Rp+     | `RiskParts.positive_as_positive` | mean over P of l(z)                          |
+| Rp-     | `RiskParts.positive_as_negative` | mean over P of l(-z)                         |
+| Ru-     | `RiskParts.unlabelled_as_negative` | mean over U of l(-z)                       |
+| Rneg    | `negative` in the formulas       | Ru- - pi Rp-: (1 - pi) x risk on negatives   |
+| pi, pi' | `prior`, `target_prior`          | share of positives in U; share to learn for  |
+| gamma   | `step`                           | factor of nnPU's ascent                      |
+| beta    | `tolerance`                      | how negative Rneg may be before the ascent   |
+
+U is a mixture, p_U = pi p_P + (1 - pi) p_N, so what negatives cost can be had without
+negatives: (1 - pi) E_N = E_U - pi E_P. All three methods rest on that line.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from onesided.core.errors import ConfigError, DataError
+from onesided.losses.classification import mean_or_zero
+
+Surrogate = Literal["sigmoid", "logistic", "double_hinge"]
+"""Smooth stand-in for the zero-one loss."""
+
+
+@dataclass(frozen=True)
+class RiskParts:
+    """The three batch means that every risk here is made of.
+
+    Attributes:
+        positive_as_positive: Mean cost of calling P positive, Rp+.
+        positive_as_negative: Mean cost of calling P negative, Rp-.
+        unlabelled_as_negative: Mean cost of calling U negative, Ru-.
+    """
+
+    positive_as_positive: Float[Tensor, ""]
+    positive_as_negative: Float[Tensor, ""]
+    unlabelled_as_negative: Float[Tensor, ""]
+
+
+@dataclass(frozen=True)
+class PURisk:
+    """A risk as it is descended and as it is reported; nnPU makes the two differ.
+
+    Attributes:
+        objective: What is differentiated.
+        value: What is reported, without gradient.
+        ascending: Whether this step undoes over-fitting instead of descending the risk.
+    """
+
+    objective: Float[Tensor, ""]
+    value: Float[Tensor, ""]
+    ascending: Bool[Tensor, ""]
+
+
+def surrogate_loss(margin: Float[Tensor, "n"], surrogate: Surrogate) -> Float[Tensor, "n"]:
+    """Return the cost of each margin for a positive label; negate it for a negative one.
+
+    The sigmoid is symmetric, l(z) + l(-z) = 1, hence bounded (du Plessis et al. 2014);
+    logistic and double hinge are convex with l(z) - l(-z) = -z (du Plessis et al. 2015).
+    """
+    match surrogate:
+        case "sigmoid":
+            return (-margin).sigmoid()
+        case "logistic":
+            return -F.logsigmoid(margin)
+        case "double_hinge":
+            return torch.maximum(-margin, ((1 - margin) / 2).relu())
+        case _:
+            assert_never(surrogate)
+
+
+def risk_parts(
+    margin: Float[Tensor, "n"], labelled: Bool[Tensor, "n"], surrogate: Surrogate
+) -> RiskParts:
+    """Return the mean costs over P and U; a group that is missing costs zero.
+
+    Each group is divided by its own size, not by the batch: the few positives stand for
+    all positives.
+    """
+    as_positive = surrogate_loss(margin, surrogate)
+    as_negative = surrogate_loss(-margin, surrogate)
+    return RiskParts(
+        positive_as_positive=mean_or_zero(as_positive, labelled),
+        positive_as_negative=mean_or_zero(as_negative, labelled),
+        unlabelled_as_negative=mean_or_zero(as_negative, ~labelled),
+    )
+
+
+def upu_risk(parts: RiskParts, prior: float) -> PURisk:
+    """Return the unbiased risk, pi Rp+ + Ru- - pi Rp-.
+
+    uPU (du Plessis et al. 2014, 2015). Unbiased, and for that reason able to fall below
+    zero: a flexible network drives it there by memorising P. That is over-fitting.
+    """
+    _require_prior(prior, "uPU")
+    risk = prior * parts.positive_as_positive + _negative_part(parts, prior)
+    never = torch.zeros_like(risk, dtype=torch.bool)
+    return PURisk(objective=risk, value=risk.detach(), ascending=never)
+
+
+def nnpu_risk(
+    parts: RiskParts, prior: float, *, step: float = 1.0, tolerance: float = 0.0
+) -> PURisk:
+    """Return uPU's risk with a negative part that is not allowed below zero.
+
+    nnPU (Kiryo et al. 2017, Algorithm 1). The negative part estimates a mean of costs;
+    when it falls below -tolerance the network has memorised P, and the step climbs back
+    along it alone. A clamp would not do: it would go on descending pi Rp+.
+
+    Args:
+        parts: The three batch means.
+        prior: Share of positives among the unlabelled, pi.
+        step: Factor of the climb, gamma.
+        tolerance: How far below zero the negative part may be, beta; exactly there the
+            step still descends.
+    """
+    _require_prior(prior, "nnPU")
+    positive = prior * parts.positive_as_positive
+    return _non_negative(positive, _negative_part(parts, prior), step, tolerance)
+
+
+def imbalanced_risk(
+    parts: RiskParts,
+    prior: float,
+    *,
+    target_prior: float = 0.5,
+    step: float = 1.0,
+    tolerance: float = 0.0,
+) -> PURisk:
+    """Return nnPU's risk for a world in which positives have another share.
+
+    ImbPU (Su, Chen and Xu, IJCAI 2021): pi still removes the positives from U, pi' weighs
+    the two classes. At pi' = 1/2 the boundary lies where the posterior is pi, which
+    favours recall when positives are rare, and negatives when they are not.
+
+    Args:
+        parts: The three batch means.
+        prior: Share of positives among the unlabelled, pi.
+        target_prior: Share of positives to learn for, pi'.
+        step: Factor of the climb, gamma.
+        tolerance: How far below zero the weighted negative part may be, beta.
+    """
+    _require_prior(prior, "imbalanced nnPU")
+    if not 0 < target_prior < 1:
+        raise ConfigError(
+            f"imbalanced nnPU got target_prior {target_prior}. It is a share between 0 and 1; "
+            "0.5 weighs both classes alike."
+        )
+    positive = target_prior * parts.positive_as_positive
+    negative = (1 - target_prior) / (1 - prior) * _negative_part(parts, prior)
+    return _non_negative(positive, negative, step, tolerance)
+
+
+def released_imbalanced_risk(
+    parts: RiskParts,
+    prior: float,
+    *,
+    target_prior: float = 0.5,
+    step: float = 1.0,
+    tolerance: float = 0.0,
+) -> PURisk:
+    """Return what the NcPU authors ran as "ImbPU": nnPU with a re-weighted climb.
+
+    Differs: from ImbPU, whose descent is computed in that code and then overwritten by
+    nnPU's. For the rows of their table only; `imbalanced_risk` is the published method.
+    """
+    balanced = imbalanced_risk(
+        parts, prior, target_prior=target_prior, step=step, tolerance=tolerance
+    )
+    plain = upu_risk(parts, prior)
+    return PURisk(
+        objective=torch.where(balanced.ascending, balanced.objective, plain.objective),
+        value=torch.where(balanced.ascending, balanced.value, plain.value),
+        ascending=balanced.ascending,
+    )
+
+
+def zero_one_pu_risk(
+    margin: Float[Tensor, "n"], labelled: Bool[Tensor, "n"], prior: float
+) -> Float[Tensor, ""]:
+    """Return the share of mistakes as far as P and U can tell, to validate without negatives.
+
+    uPU's risk of the zero-one loss (Kiryo et al. 2017): 2 pi err_P + err_U - pi, with err_P
+    the share of P called negative and err_U the share of U called positive. A margin of
+    exactly 0 is called negative. Sampling noise can bring the estimate below zero.
+    """
+    _require_prior(prior, "The PU error rate")
+    if labelled.all() or not labelled.any():
+        raise DataError(
+            "The PU error rate needs labelled positives and unlabelled samples; "
+            f"got {int(labelled.sum())} labelled of {len(labelled)}."
+        )
+    called_positive = (margin > 0).to(margin.dtype)
+    missed = mean_or_zero(1 - called_positive, labelled)
+    return 2 * prior * missed + mean_or_zero(called_positive, ~labelled) - prior
+
+
+def _negative_part(parts: RiskParts, prior: float) -> Float[Tensor, ""]:
+    return parts.unlabelled_as_negative - prior * parts.positive_as_negative
+
+
+def _non_negative(
+    positive: Float[Tensor, ""], negative: Float[Tensor, ""], step: float, tolerance: float
+) -> PURisk:
+    # Selected on the device: an `if` would stall the GPU in every step and break the graph
+    # that torch.compile builds.
+    ascending = negative.detach() < -tolerance
+    risk = positive + negative
+    return PURisk(
+        objective=torch.where(ascending, -step * negative, risk),
+        value=torch.where(ascending, positive - tolerance, risk).detach(),
+        ascending=ascending,
+    )
+
+
+def _require_prior(prior: float, method: str) -> None:
+    if not 0 < prior < 1:
+        raise ConfigError(
+            f"{method} got prior {prior}. A class prior lies between 0 and 1; "
+            'pass prior = "km2" to estimate it.'
+        )

@@ -1,0 +1,101 @@
+"""The alignment branch: representations learnt beside any classification risk.
+
+BYOL's two networks (section 3.1 of the NcPU paper): the online network turns a view into
+a `query`, a slowly following target network turns another view into a `key`, and an
+alignment loss pulls queries towards the keys of their own class. NcPU is this branch
+beside its pseudo targets; beside uPU, nnPU or cross entropy it is the plug-in of Table 3.
+"""
+
+from typing import Literal
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from pydantic import Field
+from torch import Tensor, nn
+
+from onesided.core.batch import Augment, PUBatch
+from onesided.losses.alignment import (
+    Bound,
+    SelfPair,
+    class_alignment_loss,
+    robust_alignment_loss,
+    self_alignment_loss,
+)
+from onesided.methods.base import MethodConfig
+from onesided.nets.heads import predictor, projector
+from onesided.nets.momentum import TargetNetwork
+from onesided.nets.standardise import Backbone
+
+Alignment = Literal["none", "self", "class", "robust"]
+
+EMBEDDING = 128
+ALIGNED_VIEWS = {"query": Augment.STRONG, "key": Augment.STRONG}
+
+
+class AlignmentConfig(MethodConfig):
+    """Settings of the alignment branch."""
+
+    alignment: Alignment = "robust"
+    """Which pairs are pulled together, and how: none; self, a sample with itself (Eq. 4);
+    class, all of one class (Eq. 5); robust, the same trusting close pairs more (Eq. 7)."""
+    alignment_weight: float = Field(default=50.0, ge=0)
+    """Weight of the alignment loss, w_r in Eq. 14."""
+    pair_threshold: float = Field(default=0.5, ge=0, le=1)
+    """Agreement f_i . f_j from which two samples count as one class; one half means the same
+    predicted class. The appendix study uses 0.2."""
+    encoder_momentum: float = Field(default=0.99, ge=0, lt=1)
+    """Momentum of the target network per step, eta."""
+    bound: Bound = "similarity"
+    """What is kept inside [1e-4, 1 - 1e-4] before the square root: the similarity (paper) or
+    each coordinate of query and key (released code)."""
+    self_pair: SelfPair = "root"
+    """A sample's pair with itself: under the root like every pair (paper), or plain (released)."""
+    projector_width: int = Field(default=2048, ge=1)
+    """Hidden units of the projector."""
+
+
+class AlignmentBranch(nn.Module):
+    """Projector and predictor of the online network, and the target network beside it."""
+
+    def __init__(self, backbone: Backbone, config: AlignmentConfig) -> None:
+        super().__init__()
+        self.config = config
+        normalisation = backbone.normalisation
+        self.projector = projector(
+            backbone.width,
+            hidden=config.projector_width,
+            out=EMBEDDING,
+            normalisation=normalisation,
+        )
+        self.predictor = predictor(EMBEDDING, normalisation=normalisation)
+        self.target = TargetNetwork(backbone, self.projector)
+
+    def forward(
+        self, backbone: Backbone, batch: PUBatch
+    ) -> tuple[Float[Tensor, "batch dim"], Float[Tensor, "batch dim"]]:
+        """Return the normalised queries q~ and keys k~ of this shard."""
+        query = self.predictor(self.projector(backbone(batch.views["query"])))
+        self.target.follow(backbone, self.projector, momentum=self.config.encoder_momentum)
+        key = self.target(batch.views["key"])
+        return F.normalize(query.float(), dim=1), F.normalize(key.float(), dim=1)
+
+    def loss(
+        self,
+        query: Float[Tensor, "batch dim"],
+        key: Float[Tensor, "batch dim"],
+        same_class: Bool[Tensor, "batch batch"],
+    ) -> Float[Tensor, ""]:
+        """Return the alignment loss that the settings ask for, without its weight."""
+        match self.config.alignment:
+            case "robust":
+                return robust_alignment_loss(
+                    query,
+                    key,
+                    same_class,
+                    bound=self.config.bound,
+                    self_pair=self.config.self_pair,
+                )
+            case "class":
+                return class_alignment_loss(query, key, same_class)
+            case _:
+                return self_alignment_loss(query, key)

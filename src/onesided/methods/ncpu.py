@@ -1,0 +1,268 @@
+"""NcPU: noisy-pair robust non-contrastive PU learning (ICLR 2026).
+
+Reads beside section 3 of the paper. Symbols:
+
+| paper | here | | paper | here |
+|---|---|---|---|---|
+| f(x), f_1(x) | `probability`, `p_negative` | | s', s | `targets.phantom`, `target` |
+| y~ | `predicted` | | r | `vote` |
+| q~, k~ | `query`, `key` | | tau~, rho~ | `gate.confidence`, `gate.class_share` |
+| mu_c | `prototypes.vectors` | | tau | `gate.threshold` |
+| Q | `same_class` | | alpha, beta, gamma, eta | `prototype_`, `target_`, `threshold_`, `encoder_momentum` |
+| L_c, L~_r | `classification`, `alignment` | | w_r, w_ent | `alignment_weight`, `entropy_weight` |
+
+The paper numbers the classes 0 = positive, 1 = negative; here POSITIVE = 1, NEGATIVE = 0.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
+from onesided.core.clock import Clock
+from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.losses.alignment import same_class_pairs
+from onesided.losses.classification import mean_or_zero, positive_unlabelled_cross_entropy
+from onesided.losses.entropy import mean_entropy
+from onesided.methods.alignment import (
+    ALIGNED_VIEWS,
+    EMBEDDING,
+    AlignmentBranch,
+    AlignmentConfig,
+)
+from onesided.methods.base import Card, GradientMethod
+from onesided.nets.heads import classifier
+from onesided.nets.standardise import Backbone
+from onesided.state.prototypes import Normalisation, Prototypes
+from onesided.state.pseudo_targets import PseudoTargets
+from onesided.state.threshold import SelfAdaptiveThreshold
+
+PAPER_EPOCHS = 1300
+
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {},
+    "released": {
+        "bound": "coordinate",
+        "self_pair": "plain",
+        "prototype_normalisation": "batch",
+        "vote": "before",
+        "threshold_rows": "unlabelled",
+        "confidence_cap": 0.8,
+    },
+}
+
+
+class NcPUConfig(AlignmentConfig):
+    """Settings of NcPU; the defaults are the paper's."""
+
+    variant: Literal["paper", "released"] = "paper"
+    """A bundle of switches: the published mathematics, or what the authors' code does. Every
+    switch can still be set alone."""
+    disambiguation: Literal["none", "prototype", "prototype+threshold", "phantom"] = "phantom"
+    """How targets of U move: never; by votes; by votes that the gate erases; by votes under a
+    gate that erases nothing (the method)."""
+    entropy_weight: float = Field(default=5.0, ge=0)
+    """Weight of the entropy of f, w_ent; ramps up over the warm-up. 0.5 on CIFAR-100."""
+    warmup_epochs: int = Field(default=30, ge=0)
+    """Epochs in which targets stay as they start, the gate is off and pairs are self pairs."""
+    prototype_momentum: float = Field(default=0.99, ge=0, lt=1)
+    """Momentum of the prototypes per sample, alpha."""
+    target_momentum: float = Field(default=0.99, ge=0, lt=1)
+    """Momentum of the phantom targets per epoch, beta: a row votes once per epoch."""
+    threshold_momentum: float = Field(default=0.99, ge=0, lt=1)
+    """Momentum of the self-adaptive threshold per step, gamma."""
+    prototype_normalisation: Normalisation = "sample"
+    """When prototypes are brought back to unit length: after each sample (paper) or batch."""
+    vote: Literal["after", "before"] = "after"
+    """Whether a row votes with the prototypes after (paper) or before this batch moved them."""
+    threshold_rows: Literal["all", "unlabelled"] = "all"
+    """Which rows of the batch the threshold's statistics are taken over."""
+    confidence_cap: float = Field(default=1.0, gt=0, le=1)
+    """Upper limit of the threshold's confidence; 1 means none (paper), 0.8 in released code."""
+
+    card: ClassVar[Card] = Card(
+        title="NcPU",
+        summary="Learns representations that survive wrong labels, and with them who is positive.",
+        citation="NcPU: Noisy-pair robust non-contrastive PU learning, ICLR 2026.",
+        fidelity="Written from the paper; the authors' code differs in six switches, all here.",
+        good_at="Images, few positives, no class prior, no negatives; the best of the paper's table.",
+        bad_at="Very short runs: representations must form before votes mean anything.",
+        variants={
+            "paper": "the published mathematics (default)",
+            "released": "the six switches as the authors' code sets them",
+        },
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_switches_of_the_variant(cls, settings: Any) -> Any:  # noqa: ANN401 - pydantic's
+        if not isinstance(settings, Mapping):
+            return settings
+        return {**VARIANTS.get(str(settings.get("variant", "paper")), {}), **settings}
+
+    def build(self, facts: DataFacts, backbone: Backbone) -> "NcPU":
+        """Return an untrained NcPU."""
+        return NcPU(self, facts, backbone)
+
+    def for_budget(self, epochs: int) -> "NcPUConfig":
+        """Return settings with the paper's pace of targets compressed into fewer epochs.
+
+        A row votes once per epoch, so beta must forget as much over the whole run as the
+        paper's does over 1300 epochs. The warm-up keeps a longer share, because features
+        have to form before votes mean anything.
+        """
+        if epochs >= PAPER_EPOCHS:
+            return self
+        return self.model_copy(
+            update={
+                "target_momentum": self.target_momentum ** (PAPER_EPOCHS / epochs),
+                "warmup_epochs": min(self.warmup_epochs, max(1, round(epochs * 0.3))),
+            }
+        )
+
+
+class NcPU(GradientMethod):
+    """Two networks, one table of pseudo targets, two prototypes, one threshold."""
+
+    def __init__(self, config: NcPUConfig, facts: DataFacts, backbone: Backbone) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = backbone
+        self.classifier = classifier(backbone.width)
+        self.targets = PseudoTargets(facts.rows)
+        self.gate = SelfAdaptiveThreshold()
+        # Without alignment nothing trains the branch, but prototypes still need queries.
+        self.views = {"classify": Augment.WEAK, **ALIGNED_VIEWS}
+        self.branch = AlignmentBranch(backbone, config)
+        self.prototypes = Prototypes(2, EMBEDDING)
+
+    def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
+        """Return f's logits of the weak view, and q~ and k~ of the two strong ones."""
+        logits = self.classifier(self.backbone(batch.views["classify"]))
+        query, key = self.branch(self.backbone, batch)
+        return Outputs({"logits": logits, "query": query, "key": key})
+
+    def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
+        """Return Eq. 14 with the entropy term, after moving prototypes, gate and targets."""
+        logits, query, key = outputs["logits"], outputs["query"], outputs["key"]
+        probability = logits.detach().softmax(dim=1)
+        settled = clock.epoch >= self.config.warmup_epochs
+
+        vote = self._move_prototypes_and_vote(query.detach(), probability, batch.labelled)
+        self._move_threshold(probability, batch.labelled)
+        target, gated = self._targets(probability, vote, batch, settled)
+        same_class = self._same_class(probability, batch.labelled, settled)
+
+        terms = {
+            "classification": positive_unlabelled_cross_entropy(logits, target, batch.labelled),
+            "alignment": self._alignment_weight * self.branch.loss(query, key, same_class),
+            "entropy": self._entropy_weight(clock) * mean_entropy(logits),
+        }
+        return Losses(
+            total=torch.stack(list(terms.values())).sum(),
+            terms=terms,
+            watched=self._watched(vote, gated, probability, ~batch.labelled),
+        )
+
+    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
+        """Return logits; inference needs backbone and classifier only."""
+        logits: Tensor = self.classifier(self.backbone(images))
+        return logits
+
+    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
+        """Return the backbone's features."""
+        features: Tensor = self.backbone(images)
+        return features
+
+    def _move_prototypes_and_vote(
+        self,
+        query: Float[Tensor, "batch dim"],
+        probability: Float[Tensor, "batch 2"],
+        labelled: Bool[Tensor, "batch"],
+    ) -> Int64[Tensor, "batch"]:
+        """Move mu_c towards the queries predicted as c (Eq. 9); return the votes r (Eq. 10)."""
+        predicted = probability.argmax(dim=1).masked_fill(labelled, POSITIVE)
+        vote = self.prototypes.nearest(query)
+        self.prototypes.follow(
+            query,
+            predicted,
+            momentum=self.config.prototype_momentum,
+            normalise=self.config.prototype_normalisation,
+        )
+        if self.config.vote == "after":
+            vote = self.prototypes.nearest(query)
+        return vote.masked_fill(labelled, POSITIVE)
+
+    def _move_threshold(
+        self, probability: Float[Tensor, "batch 2"], labelled: Bool[Tensor, "batch"]
+    ) -> None:
+        """Let the gate's threshold follow the classifier's confidence (Eq. 12)."""
+        counted = probability if self.config.threshold_rows == "all" else probability[~labelled]
+        self.gate.follow(
+            counted, momentum=self.config.threshold_momentum, cap=self.config.confidence_cap
+        )
+
+    def _targets(
+        self,
+        probability: Float[Tensor, "batch 2"],
+        vote: Int64[Tensor, "batch"],
+        batch: PUBatch,
+        settled: bool,
+    ) -> tuple[Float[Tensor, "batch 2"], Bool[Tensor, "batch"]]:
+        """Return the targets s (Eq. 11) and which rows the gate holds negative."""
+        rule = self.config.disambiguation
+        p_negative = probability[:, NEGATIVE]
+        gated = ~batch.labelled & (p_negative >= self.gate.threshold)
+        if not settled or rule in ("none", "prototype"):
+            gated = torch.zeros_like(gated)
+        if settled and rule != "none":
+            self.targets.vote(batch.row, batch.labelled, vote, momentum=self.config.target_momentum)
+        target = self.targets.read(batch.row, batch.labelled, gated)
+        if rule == "prototype+threshold":
+            self.targets.forget(batch.row[gated])
+        return target, gated
+
+    def _same_class(
+        self,
+        probability: Float[Tensor, "batch 2"],
+        labelled: Bool[Tensor, "batch"],
+        settled: bool,
+    ) -> Bool[Tensor, "batch batch"]:
+        """Return the pairs Q: same predicted class, or only self pairs during warm-up."""
+        if not settled:
+            return torch.eye(len(labelled), dtype=torch.bool, device=labelled.device)
+        positive = F.one_hot(torch.tensor(POSITIVE, device=labelled.device), 2).to(probability)
+        believed = torch.where(labelled[:, None], positive, probability)
+        return same_class_pairs(believed, threshold=self.config.pair_threshold)
+
+    @property
+    def _alignment_weight(self) -> float:
+        return 0.0 if self.config.alignment == "none" else self.config.alignment_weight
+
+    def _entropy_weight(self, clock: Clock) -> float:
+        """Ramp from 0 to w_ent over the warm-up: an unformed classifier must not take sides."""
+        warmup = self.config.warmup_epochs
+        ramp = 1.0 if warmup == 0 else min(clock.epoch / warmup, 1.0)
+        return ramp * self.config.entropy_weight
+
+    def _watched(
+        self,
+        vote: Int64[Tensor, "batch"],
+        gated: Bool[Tensor, "batch"],
+        probability: Float[Tensor, "batch 2"],
+        unlabelled: Bool[Tensor, "batch"],
+    ) -> dict[str, Tensor]:
+        """Return what tells early whether votes overshoot or prototypes fall together."""
+        return {
+            "threshold": self.gate.threshold,
+            "confidence": self.gate.confidence.clone(),
+            "prototype_cosine": self.prototypes.similarity(),
+            "positive_votes": mean_or_zero((vote == POSITIVE).float(), unlabelled),
+            "gated": mean_or_zero(gated.float(), unlabelled),
+            "called_positive": mean_or_zero((probability[:, POSITIVE] > 0.5).float(), unlabelled),
+        }

@@ -1,0 +1,286 @@
+"""CE, Supervised, uPU, nnPU and ImbPU: one method, a choice of risk, alignment as a plug-in.
+
+`RiskMethod` = classification risk x alignment (Table 3 and the appendix study of the NcPU
+paper). A risk is a small settings class that turns margins into a number; the alignment
+branch beside it is NcPU's own. `alignment = "none"`, the default here, is the baseline as
+its authors published it.
+"""
+
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from pydantic import Field
+from torch import Tensor
+
+from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
+from onesided.core.clock import Clock
+from onesided.core.labels import POSITIVE, p_positive
+from onesided.losses.alignment import same_class_pairs
+from onesided.losses.classification import (
+    balanced_cross_entropy,
+    margin,
+    mean_or_zero,
+    plain_cross_entropy,
+)
+from onesided.losses.entropy import mean_entropy
+from onesided.losses.risk import (
+    PURisk,
+    Surrogate,
+    imbalanced_risk,
+    nnpu_risk,
+    released_imbalanced_risk,
+    risk_parts,
+    upu_risk,
+)
+from onesided.methods.alignment import ALIGNED_VIEWS, Alignment, AlignmentBranch, AlignmentConfig
+from onesided.methods.base import Card, GradientMethod, Needs
+from onesided.nets.heads import classifier
+from onesided.nets.standardise import Backbone
+
+BALANCES = {"balanced": balanced_cross_entropy, "plain": plain_cross_entropy}
+
+
+class RiskConfig(AlignmentConfig):
+    """What the five share: a risk, and the alignment plug-in, off by default."""
+
+    alignment: Alignment = "none"
+    """Representation learning beside the risk: none, self, class or robust (NoiSNCL)."""
+    warmup_epochs: int = Field(default=30, ge=0)
+    """Epochs in which alignment pairs are self pairs only."""
+    entropy_weight: float = Field(default=0.0, ge=0)
+    """Weight of the classifier's entropy; the plug-in study leaves it open, so none."""
+
+    def build(self, facts: DataFacts, backbone: Backbone) -> "RiskMethod":
+        """Return the untrained method."""
+        return RiskMethod(self, facts, backbone)
+
+    def risk(
+        self,
+        margin: Float[Tensor, "batch"],
+        labelled: Bool[Tensor, "batch"],
+        truth: Int64[Tensor, "batch"] | None,
+        prior: float | None,
+    ) -> PURisk:
+        """Return the classification risk of one batch."""
+        raise NotImplementedError
+
+
+class RiskMethod(GradientMethod):
+    """A classifier on a backbone, trained by one risk and, if asked, one alignment loss."""
+
+    def __init__(self, config: RiskConfig, facts: DataFacts, backbone: Backbone) -> None:
+        super().__init__()
+        self.config = config
+        self.needs = config.needs
+        self.prior = facts.prior
+        self.backbone = backbone
+        self.classifier = classifier(backbone.width)
+        self.views = {"classify": Augment.WEAK}
+        self.branch = None
+        if config.alignment != "none":
+            self.views |= ALIGNED_VIEWS
+            self.branch = AlignmentBranch(backbone, config)
+
+    def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
+        """Return logits of the weak view and, with alignment, query and key."""
+        outputs = {"logits": self.classifier(self.backbone(batch.views["classify"]))}
+        if self.branch is not None:
+            outputs["query"], outputs["key"] = self.branch(self.backbone, batch)
+        return Outputs(outputs)
+
+    def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
+        """Return risk + w_r x alignment + w_ent x entropy."""
+        logits = outputs["logits"]
+        risk = self.config.risk(margin(logits), batch.labelled, batch.truth, self.prior)
+        total, terms = risk.objective, {"risk": risk.value}
+        if self.branch is not None:
+            pairs = self._same_class(logits.detach(), batch, clock)
+            aligned = self.branch.loss(outputs["query"], outputs["key"], pairs)
+            terms["alignment"] = self.config.alignment_weight * aligned
+            total = total + terms["alignment"]
+        if self.config.entropy_weight:
+            terms["entropy"] = self.config.entropy_weight * mean_entropy(logits)
+            total = total + terms["entropy"]
+        called = (p_positive(logits.detach()) > 0.5).float()
+        watched = {
+            "called_positive": mean_or_zero(called, ~batch.labelled),
+            "ascending": risk.ascending.float(),
+        }
+        return Losses(total, terms, watched)
+
+    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
+        """Return logits."""
+        logits: Tensor = self.classifier(self.backbone(images))
+        return logits
+
+    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
+        """Return the backbone's features."""
+        features: Tensor = self.backbone(images)
+        return features
+
+    def _same_class(
+        self, logits: Float[Tensor, "batch 2"], batch: PUBatch, clock: Clock
+    ) -> Bool[Tensor, "batch batch"]:
+        """Return pairs from true classes where the method has them, else from predictions."""
+        if clock.epoch < self.config.warmup_epochs:
+            return torch.eye(len(logits), dtype=torch.bool, device=logits.device)
+        if batch.truth is not None:
+            return batch.truth[:, None] == batch.truth[None, :]
+        return same_class_pairs(logits.softmax(dim=1), threshold=self.config.pair_threshold)
+
+
+class CEConfig(RiskConfig):
+    """Unlabelled taken as negative: what people do before they know better."""
+
+    balance: Literal["balanced", "plain"] = "balanced"
+    """Whether both classes weigh the same (as the NcPU authors ran it) or every sample does."""
+
+    card: ClassVar[Card] = Card(
+        title="CE",
+        summary="An ordinary classifier that takes every unlabelled sample as negative.",
+        citation="Folklore; a baseline of the NcPU paper, ICLR 2026.",
+        fidelity="The class-balanced form the authors ran is the default; plain is a variant.",
+        good_at="Ranking with small networks: a lower bound every method must beat.",
+        bad_at="Flexible networks learn the labels by heart and call nothing positive.",
+        variants={"balanced": "both classes weigh the same", "plain": "every sample does"},
+    )
+
+    def risk(
+        self,
+        margin: Float[Tensor, "batch"],
+        labelled: Bool[Tensor, "batch"],
+        truth: Int64[Tensor, "batch"] | None,
+        prior: float | None,
+    ) -> PURisk:
+        """Return cross entropy with unlabelled as negative."""
+        return _descended(BALANCES[self.balance](margin, labelled))
+
+
+class SupervisedConfig(CEConfig):
+    """The oracle: true classes for everybody. An upper bound, not a PU method."""
+
+    needs: ClassVar[Needs] = Needs(truth=True)
+    card: ClassVar[Card] = Card(
+        title="Supervised",
+        summary="The same classifier with the true class of every sample: the upper bound.",
+        citation="An oracle of the NcPU paper, ICLR 2026.",
+        fidelity="Class-balanced, as the authors ran it.",
+        good_at="Telling how much of the gap is due to missing labels.",
+        bad_at="Everything else: it needs the truth, and refuses data without it.",
+        variants={"balanced": "both classes weigh the same", "plain": "every sample does"},
+    )
+
+    def risk(
+        self,
+        margin: Float[Tensor, "batch"],
+        labelled: Bool[Tensor, "batch"],
+        truth: Int64[Tensor, "batch"] | None,
+        prior: float | None,
+    ) -> PURisk:
+        """Return cross entropy with the true classes."""
+        assert truth is not None, "declared in `needs`, so the loader provides it"
+        return _descended(BALANCES[self.balance](margin, truth == POSITIVE))
+
+
+class UPUConfig(RiskConfig):
+    """Unbiased PU risk; needs the class prior."""
+
+    surrogate: Surrogate = "sigmoid"
+    """Smooth stand-in for the zero-one loss: sigmoid (2014), logistic or double_hinge (2015)."""
+
+    needs: ClassVar[Needs] = Needs(prior=True)
+    card: ClassVar[Card] = Card(
+        title="uPU",
+        summary="An unbiased estimate of the ordinary risk, from P, U and the class prior.",
+        citation="du Plessis, Niu, Sugiyama, NeurIPS 2014 and ICML 2015.",
+        fidelity="The published estimator; the sigmoid loss as the NcPU authors ran it.",
+        good_at="Linear and small models, where unbiasedness is all that is needed.",
+        bad_at="Flexible networks drive the risk below zero: over-fitting.",
+        variants={"sigmoid": "2014", "logistic": "2015, convex", "double_hinge": "2015, convex"},
+    )
+
+    def risk(
+        self,
+        margin: Float[Tensor, "batch"],
+        labelled: Bool[Tensor, "batch"],
+        truth: Int64[Tensor, "batch"] | None,
+        prior: float | None,
+    ) -> PURisk:
+        """Return the unbiased risk."""
+        return upu_risk(risk_parts(margin, labelled, self.surrogate), _given(prior))
+
+
+class NNPUConfig(UPUConfig):
+    """Non-negative PU risk; needs the class prior."""
+
+    step: float = Field(default=1.0, gt=0, le=1)
+    """Factor of the climb when the negative part is below zero, gamma."""
+    tolerance: float = Field(default=0.0, ge=0)
+    """How far below zero the negative part may be before the climb, beta."""
+
+    card: ClassVar[Card] = Card(
+        title="nnPU",
+        summary="uPU that climbs back when its negative part falls below zero.",
+        citation="Kiryo, Niu, du Plessis, Sugiyama, NeurIPS 2017.",
+        fidelity="The published step rule (Algorithm 1), not a clamp.",
+        good_at="Deep networks with a good class prior; the field's default baseline.",
+        bad_at="A wrong prior: too high calls nearly everything positive, too low misses many.",
+        variants={"sigmoid": "as published", "logistic": "unbounded", "double_hinge": "unbounded"},
+    )
+
+    def risk(
+        self,
+        margin: Float[Tensor, "batch"],
+        labelled: Bool[Tensor, "batch"],
+        truth: Int64[Tensor, "batch"] | None,
+        prior: float | None,
+    ) -> PURisk:
+        """Return the non-negative risk."""
+        parts = risk_parts(margin, labelled, self.surrogate)
+        return nnpu_risk(parts, _given(prior), step=self.step, tolerance=self.tolerance)
+
+
+class ImbPUConfig(NNPUConfig):
+    """nnPU learnt for a world with another share of positives."""
+
+    variant: Literal["published", "released"] = "published"
+    """ImbPU as published, or the form the NcPU authors' code runs (nnPU with a scaled climb)."""
+    target_prior: float = Field(default=0.5, gt=0, lt=1)
+    """Share of positives to learn for, pi'."""
+
+    card: ClassVar[Card] = Card(
+        title="ImbPU",
+        summary="nnPU re-weighted to a balanced world, for rare positives.",
+        citation="Su, Chen, Xu, IJCAI 2021.",
+        fidelity="As published; the overwritten form of the NcPU authors' code is a variant.",
+        good_at="Rare positives where recall matters.",
+        bad_at="Priors above one half, where it favours the negatives; a wrong prior.",
+        variants={"published": "as published", "released": "as the NcPU authors' code runs it"},
+    )
+
+    def risk(
+        self,
+        margin: Float[Tensor, "batch"],
+        labelled: Bool[Tensor, "batch"],
+        truth: Int64[Tensor, "batch"] | None,
+        prior: float | None,
+    ) -> PURisk:
+        """Return the re-weighted non-negative risk."""
+        formula = imbalanced_risk if self.variant == "published" else released_imbalanced_risk
+        return formula(
+            risk_parts(margin, labelled, self.surrogate),
+            _given(prior),
+            target_prior=self.target_prior,
+            step=self.step,
+            tolerance=self.tolerance,
+        )
+
+
+def _given(prior: float | None) -> float:
+    assert prior is not None, "declared in `needs`, so the run provides it"
+    return prior
+
+
+def _descended(loss: Float[Tensor, ""]) -> PURisk:
+    return PURisk(loss, loss.detach(), torch.zeros((), dtype=torch.bool, device=loss.device))

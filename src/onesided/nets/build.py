@@ -1,0 +1,179 @@
+"""From a name in a recipe to a network whose first weights depend on the seed alone.
+
+Torch's layers draw their weights from the global generator while they are constructed,
+so there are two ways to seed them: to draw every weight again afterwards by the type of
+its layer, or to lend torch another generator meanwhile. We lend (`drawing_from`):
+
+- it covers every layer there is, also a third party's, where drawing again by type
+  leaves an unknown layer unseeded without anybody noticing;
+- the global generator gets its state back, so users' own random numbers do not move;
+- only the CPU generator is touched and layers are built on the CPU, so the weights are
+  the same whichever device they go to (`torch.manual_seed` would reseed the GPU too).
+
+Copies of a network (target networks, snapshots) draw nothing.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import Literal
+
+import torch
+from numpy.typing import ArrayLike
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from onesided.core import rng
+from onesided.core.config import Config
+from onesided.core.errors import ConfigError, ContractError
+from onesided.nets.mlp import MLP
+from onesided.nets.resnet import resnet18, resnet34
+from onesided.nets.small import SmallNetwork
+from onesided.nets.standardise import Backbone, Normalisation, Standardise
+
+SMALLEST_SIDE = 4
+
+# The global generator is one for all threads: whoever borrows it must be alone.
+_borrowing = threading.RLock()
+
+
+class NetworkConfig(Config):
+    """Which backbone, how wide, with or without BatchNorm."""
+
+    name: Literal["auto", "small", "resnet18", "resnet34", "mlp"] = "auto"
+    """Backbone; auto takes mlp for vectors and small for images. resnet18 is the paper's."""
+    width: float = Field(default=1.0, gt=0, le=16)
+    """Multiplier of the layers' widths, for small and mlp; the ResNets are as published."""
+    normalisation: Normalisation = "batch"
+    """batch, or none for small and mlp; the heads of the run are built alike."""
+
+    @model_validator(mode="after")
+    def _resnets_are_as_published(self) -> "NetworkConfig":
+        changed = self.width != 1.0 or self.normalisation != "batch"
+        if self.name.startswith("resnet") and changed:
+            raise ValueError(
+                f"{self.name} is the published network, with width 1 and normalisation 'batch'. "
+                f"For width {self.width:g} and normalisation '{self.normalisation}' choose small"
+            )
+        return self
+
+
+def build_backbone(
+    config: NetworkConfig,
+    sample_shape: Sequence[int],
+    mean: ArrayLike | Tensor,
+    std: ArrayLike | Tensor,
+    generator: torch.Generator | None = None,
+) -> Backbone:
+    """Return the untrained backbone for samples of this shape.
+
+    Args:
+        config: Which network.
+        sample_shape: (channels, height, width) of an image or (features,) of a vector.
+        mean: One number per channel in the 0-1 scale of the views, or per feature.
+        std: Likewise.
+        generator: Source of the weights, on the CPU; without one they are those of seed 0,
+            enough for a network whose weights are about to be loaded from a file.
+    """
+    shape = _checked(sample_shape)
+    standardise = Standardise(mean, std)
+    if standardise.channels != shape[0]:
+        raise ConfigError(
+            f"Samples of shape {shape} have {shape[0]} channels (or features), but mean and "
+            f"standard deviation have {standardise.channels}; give one number for each."
+        )
+    with drawing_from(generator or rng.generator(0, "backbone")):
+        return _construct(config, shape, standardise)
+
+
+def _construct(config: NetworkConfig, shape: tuple[int, ...], standardise: Standardise) -> Backbone:
+    is_image = len(shape) == 3
+    name = config.name if config.name != "auto" else ("small" if is_image else "mlp")
+    if name == "mlp":
+        hidden = max(8, round(256 * config.width))
+        places = prod(shape[1:])
+        return MLP(standardise, places=places, hidden=hidden, normalisation=config.normalisation)
+    if not is_image:
+        raise ConfigError(
+            f"The network {name} takes images, and these samples are vectors of {shape[0]} "
+            "features. Choose network.name = 'auto' or 'mlp'."
+        )
+    if name == "small":
+        return SmallNetwork(
+            standardise,
+            size=(shape[1], shape[2]),
+            multiplier=config.width,
+            normalisation=config.normalisation,
+        )
+    return resnet18(standardise) if name == "resnet18" else resnet34(standardise)
+
+
+def _checked(sample_shape: Sequence[int]) -> tuple[int, ...]:
+    shape = tuple(sample_shape)
+    if len(shape) not in (1, 3) or min(shape) < 1:
+        raise ConfigError(
+            f"Samples must have the shape (channels, height, width) or (features,); got {shape}."
+        )
+    if len(shape) == 3 and min(shape[1:]) < SMALLEST_SIDE:
+        raise ConfigError(
+            f"Images must be at least {SMALLEST_SIDE}x{SMALLEST_SIDE} pixels; got "
+            f"{shape[1]}x{shape[2]}. Enlarge them, or pass them as vectors of "
+            f"{prod(shape)} features."
+        )
+    return shape
+
+
+@contextmanager
+def seeded(seed: int, *coordinates: rng.Coordinate) -> Iterator[None]:
+    """Let layers built inside depend on this seed and place alone.
+
+    The global generator is as before when the block ends. One block per network or
+    group of heads, each with its own coordinates, so that adding a layer to one leaves
+    the weights of the others unchanged.
+    """
+    with drawing_from(rng.generator(seed, *coordinates)):
+        yield
+
+
+@contextmanager
+def drawing_from(generator: torch.Generator) -> Iterator[None]:
+    """Lend torch this generator instead of the global one; both keep what is theirs.
+
+    The generator goes on from where the block left it. Threads wait for each other.
+    """
+    if generator.device.type != "cpu":
+        raise ContractError(f"Weights are drawn on the CPU; got a generator of {generator.device}.")
+    with _borrowing:
+        outside = torch.get_rng_state()
+        torch.set_rng_state(generator.get_state())
+        try:
+            with torch.device("cpu"):
+                yield
+        finally:
+            generator.set_state(torch.get_rng_state())
+            torch.set_rng_state(outside)
+
+
+def initialise(module: nn.Module, generator: torch.Generator) -> None:
+    """Forget what a network learned: draw all its weights anew from this generator.
+
+    For methods that start again with a fresh network in a later stage. A target network
+    among the parts would be drawn on its own; let it `follow` with momentum 0 afterwards.
+    """
+    with drawing_from(generator), torch.no_grad():
+        _redraw(module)
+
+
+def _redraw(module: nn.Module) -> None:
+    reset = getattr(module, "reset_parameters", None)
+    if callable(reset):
+        reset()
+        return
+    if next(module.parameters(recurse=False), None) is not None:
+        raise ContractError(
+            f"{type(module).__name__} has weights but no reset_parameters(), so it cannot be "
+            "drawn anew. Give it that function, as torch's own layers have it."
+        )
+    for child in module.children():
+        _redraw(child)

@@ -1,0 +1,59 @@
+"""The target network: a slow copy of the online one, without gradient."""
+
+from copy import deepcopy
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from onesided.core.errors import ContractError
+
+
+class TargetNetwork(nn.Module):
+    """Copies of the given modules, run one after the other, that follow their originals.
+
+    NcPU's key encoder (backbone and projector; step 6 of its algorithm), as in BYOL and
+    MoCo. The parameters ask for no gradient, so DistributedDataParallel passes over them and an
+    optimizer of what asks for gradients leaves them out; they are in the `state_dict` all
+    the same.
+
+    Only parameters follow. BatchNorm's running statistics are the copy's own: in train
+    mode its forward passes update them, and averaging the online ones in as well would
+    mix the statistics of two different networks.
+    """
+
+    def __init__(self, *online: nn.Module) -> None:
+        super().__init__()
+        if not online:
+            raise ContractError("TargetNetwork needs at least one module to copy; got none.")
+        self.copies = nn.ModuleList(deepcopy(module) for module in online)
+        self.copies.requires_grad_(False)
+
+    def forward(self, samples: Float[Tensor, "batch *sample"]) -> Float[Tensor, "batch dim"]:
+        """Return what the copies say, without building a graph."""
+        with torch.no_grad():
+            output = samples
+            for module in self.copies:
+                output = module(output)
+            return output
+
+    @torch.no_grad()
+    def follow(self, *online: nn.Module, momentum: float) -> None:
+        """Set every parameter to momentum x itself + (1 - momentum) x the online one.
+
+        Costs one pass over the weights: the loop over tensors is torch's, not Python's.
+
+        Args:
+            online: The modules that were copied, in the same order.
+            momentum: 1 stands still, 0 becomes the online network (eta in the paper, 0.99).
+        """
+        if not 0.0 <= momentum <= 1.0:
+            raise ContractError(f"Momentum must lie between 0 and 1; got {momentum}.")
+        mine: list[Tensor] = list(self.copies.parameters())
+        theirs: list[Tensor] = [parameter for module in online for parameter in module.parameters()]
+        if [parameter.shape for parameter in mine] != [parameter.shape for parameter in theirs]:
+            raise ContractError(
+                "A target network follows the modules it was copied from, in the same order; "
+                f"these have {len(theirs)} parameters against {len(mine)}, or other shapes."
+            )
+        torch._foreach_lerp_(mine, theirs, 1.0 - momentum)

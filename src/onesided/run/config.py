@@ -1,0 +1,175 @@
+"""What a run is: data, method, network, prior, training, seed. All of it, and nothing else.
+
+`config.toml` of a run folder is this, written out; `onesided fit --config` repeats it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from onesided.core.config import Config, Settings, nearest
+from onesided.core.errors import ConfigError
+from onesided.data.dataset import Scenario
+from onesided.data.sources import SOURCES
+from onesided.data.split import SplitRecipe
+from onesided.engine.train_config import TrainConfig
+from onesided.methods import method_named
+from onesided.methods.base import MethodConfig
+from onesided.nets.build import NetworkConfig
+
+Prior = float | Literal["auto", "km2", "km1", "truth"]
+
+
+class SetConfig(SplitRecipe):
+    """A published data set, divided into P, U and test by a recipe."""
+
+    name: str
+    """Name of the data set, see onesided data list."""
+    root: str | None = None
+    """Folder that holds its files; no part of the run's identity."""
+
+
+class OwnConfig(Config):
+    """People's own data: two folders, or a table."""
+
+    name: Literal["folders", "table"]
+    """Whether the data is in folders or listed in a table."""
+    positive_folder: str | None = None
+    """Folder of positives."""
+    unlabelled_folder: str | None = None
+    """Folder of everything else."""
+    negative_folder: str | None = None
+    """Folder of known negatives, for evaluation."""
+    test_folder: str | None = None
+    """Folder with two folders `positive` and `negative`, for reporting."""
+    table: str | None = None
+    """CSV file with columns path and label, or label and numbers."""
+    image_size: int = Field(default=0, ge=0, le=1024)
+    """Side to which images are resized; 0 chooses from the data."""
+    held_out: float = Field(default=0.2, ge=0, lt=0.9)
+    """Share of P and of U kept out of training, to tell afterwards whether it worked."""
+    tolerate: float = Field(default=0.05, ge=0, le=1)
+    """Share of files of a folder that may be unreadable."""
+    scenario: Scenario = "single-set"
+    """Whether U is what remains of one set after labelling, or a sample of its own."""
+    seed: int = 57
+    """Seed of the division into training and held-out parts."""
+
+
+DataConfig = SetConfig | OwnConfig
+PATHS = frozenset(
+    {"root", "positive_folder", "unlabelled_folder", "negative_folder", "test_folder", "table"}
+)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides how a run comes out."""
+
+    data: DataConfig
+    method_name: str
+    method: MethodConfig
+    network: NetworkConfig
+    train: TrainConfig
+    prior: Prior = "auto"
+    seed: int = 0
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], where: str = "configuration") -> Self:
+        """Build the configuration, or say in one sentence which setting is wrong."""
+        known = ("data", "method", "network", "train", "prior", "seed")
+        for key in settings:
+            if key not in known:
+                raise ConfigError(f"{where}: unknown setting '{key}'.{nearest(key, known)}")
+        for table in ("data", "method", "network", "train"):
+            if not isinstance(settings.get(table, {}), Mapping):
+                raise ConfigError(f"{where}: {table} must be a table of settings.")
+        method = dict(settings.get("method", {}))
+        name = str(method.pop("name", "ncpu"))
+        return cls(
+            data=data_config(settings.get("data", {}), where),
+            method_name=name,
+            method=method_named(name).from_settings(method, f"{where} [method]"),
+            network=NetworkConfig.from_settings(settings.get("network", {}), f"{where} [network]"),
+            train=TrainConfig.from_settings(settings.get("train", {}), f"{where} [train]"),
+            prior=check_prior(settings.get("prior", "auto")),
+            seed=_check_seed(settings.get("seed", 0)),
+        )
+
+    def to_settings(self) -> Settings:
+        """Return what `config.toml` holds."""
+        return {
+            "seed": self.seed,
+            "prior": self.prior,
+            "data": self.data.model_dump(mode="json", exclude_none=True),
+            "method": {"name": self.method_name, **self.method.model_dump(mode="json")},
+            "network": self.network.model_dump(mode="json"),
+            "train": self.train.model_dump(mode="json"),
+        }
+
+    def fingerprint(self) -> str:
+        """Return a hash of every setting that changes results; places of files do not."""
+        settings = self.to_settings()
+        settings["data"] = {k: v for k, v in settings["data"].items() if k not in PATHS}
+        for key in ("device", "save_minutes", "tensorboard"):
+            settings["train"].pop(key)
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def data_config(settings: Mapping[str, Any], where: str) -> DataConfig:
+    """Return the data settings, with a published set's own numbers where none are given."""
+    name = settings.get("name")
+    where = f"{where} [data]"
+    if name in ("folders", "table"):
+        return OwnConfig.from_settings(settings, where)
+    if name is None:
+        raise ConfigError(
+            f"{where}: no data was named. Give two folders (-p and -u), a table (--table), or a "
+            "data set (--data); onesided data list shows them."
+        )
+    if name not in SOURCES:
+        raise ConfigError(f"There is no data set '{name}'.{nearest(str(name), SOURCES)}")
+    entry = SOURCES[name]
+    published = {
+        "positive_classes": entry.positive_classes,
+        "positives": entry.positives,
+        "unlabelled": entry.unlabelled,
+        "prior": entry.prior,
+        "validation_positives": entry.validation_positives,
+        "validation_unlabelled": entry.validation_unlabelled,
+    }
+    return SetConfig.from_settings({**published, **settings}, where)
+
+
+def check_prior(value: object) -> Prior:
+    """Return a prior between 0 and 1, or the name of the way to find one."""
+    match value:
+        case "auto" | "km2" | "km1" | "truth":
+            return value
+        case str():
+            try:
+                return check_prior(float(value))
+            except ValueError:
+                pass
+        case bool():
+            pass
+        case int() | float():
+            if 0 < value < 1:
+                return float(value)
+            raise ConfigError(
+                f"The prior is {value:g}. It is the share of positives among the unlabelled and "
+                'lies between 0 and 1; use "auto" to estimate it.'
+            )
+    raise ConfigError(
+        f"The prior is {value!r}; expected a number between 0 and 1, or auto, km2, km1."
+    )
+
+
+def _check_seed(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ConfigError(f"The seed is {value!r}; expected a whole number from 0 on.")

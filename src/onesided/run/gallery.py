@@ -1,0 +1,71 @@
+"""What the report shows of the samples themselves: a few pictures, all scores, a map of features."""
+
+from pathlib import Path
+
+import numpy as np
+
+from onesided.data.dataset import PUSplit, Selection
+from onesided.data.files import printable
+from onesided.engine.checkpoint import replacing
+from onesided.engine.predict import Predictor
+
+GROUP_SIZE = 24
+MAP_ROWS = 1000
+
+
+def save_report_data(path: Path, split: PUSplit, scores: np.ndarray, predictor: Predictor) -> None:
+    """Write pictures and numbers for the report, without a single pickled object."""
+    train = split.train
+    held_out = split.validation
+    arrays: dict[str, np.ndarray] = {"positive_scores": scores[train.labelled]}
+    if held_out is not None:
+        arrays["positive_scores"] = predictor.scores(held_out.values)[held_out.labelled]
+    arrays |= _map_of_features(split, scores, predictor)
+    if len(split.sample_shape) == 3:
+        for group, rows in _groups(train.labelled, scores, predictor.threshold).items():
+            arrays[f"{group}_images"] = thumbnails(train.values, rows)
+            arrays[f"{group}_scores"] = scores[rows]
+            arrays[f"{group}_names"] = np.array([printable(train.names[row]) for row in rows])
+    with replacing(path) as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def _groups(labelled: np.ndarray, scores: np.ndarray, threshold: float) -> dict[str, np.ndarray]:
+    """Return the rows a person wants to see: best, undecided, worst of U, and doubted positives."""
+    unlabelled = np.flatnonzero(~labelled)
+    by_score = unlabelled[np.argsort(-scores[unlabelled], kind="stable")]
+    by_doubt = unlabelled[np.argsort(np.abs(scores[unlabelled] - threshold), kind="stable")]
+    positives = np.flatnonzero(labelled)
+    doubted = positives[np.argsort(scores[positives], kind="stable")]
+    return {
+        "top": by_score[:GROUP_SIZE],
+        "threshold": by_doubt[:GROUP_SIZE],
+        "bottom": by_score[::-1][:GROUP_SIZE],
+        "doubted": doubted[:GROUP_SIZE],
+    }
+
+
+def thumbnails(values: Selection, rows: np.ndarray) -> np.ndarray:
+    """Return (n, H, W, C) pictures; of many channels the first three, of two the first."""
+    images = values.take(rows)
+    channels = 3 if images.shape[1] >= 3 else 1
+    return np.ascontiguousarray(images[:, :channels].transpose(0, 2, 3, 1))
+
+
+def _map_of_features(
+    split: PUSplit, scores: np.ndarray, predictor: Predictor
+) -> dict[str, np.ndarray]:
+    """Return a t-SNE of some rows' features; seconds for 1000 rows, nothing for too few."""
+    rows = np.unique(np.linspace(0, len(split.train) - 1, MAP_ROWS).astype(np.int64))
+    features = predictor.embeddings(
+        Selection(split.train.values.pool, split.train.values.index[rows])
+    )
+    if features is None or len(rows) < 50:
+        return {}
+    from sklearn.manifold import TSNE  # a second to import, and only finished runs need it
+
+    place = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(features)
+    role = np.where(
+        split.train.labelled[rows], 1, np.where(scores[rows] > predictor.threshold, 2, 0)
+    )
+    return {"embedding": place.astype(np.float32), "embedding_role": role.astype(np.int64)}

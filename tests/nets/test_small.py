@@ -1,0 +1,138 @@
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from onesided.nets.small import SmallNetwork, halvings
+from onesided.nets.standardise import Normalisation, Standardise
+
+
+def network_for(
+    channels: int,
+    height: int,
+    width: int,
+    *,
+    multiplier: float = 1.0,
+    normalisation: Normalisation = "batch",
+) -> SmallNetwork:
+    torch.manual_seed(0)
+    return SmallNetwork(
+        Standardise([0.5] * channels, [0.25] * channels),
+        size=(height, width),
+        multiplier=multiplier,
+        normalisation=normalisation,
+    )
+
+
+def images(channels: int, height: int, width: int, *, count: int = 4) -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.rand(count, channels, height, width, generator=generator)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 6])
+@pytest.mark.parametrize("size", [4, 8, 17, 32, 64, 128])
+@pytest.mark.parametrize("normalisation", ["batch", "none"])
+def test_any_image_gives_256_features(
+    channels: int, size: int, normalisation: Normalisation
+) -> None:
+    network = network_for(channels, size, size, normalisation=normalisation).eval()
+    features = network(images(channels, size, size, count=2))
+    assert features.shape == (2, network.width) == (2, 256)
+    assert features.isfinite().all()
+
+
+def test_long_and_odd_images_run_too() -> None:
+    for height, width in [(8, 128), (128, 8), (4, 200), (25, 37)]:
+        assert network_for(3, height, width)(images(3, height, width)).shape == (4, 256)
+
+
+def giga_macs(channels: int, size: int) -> float:
+    network = network_for(channels, size, size).eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        network(images(channels, size, size, count=1))
+    return float(counter.get_total_flops()) / 2e9
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "cost"), [(3, 32, 0.057), (3, 64, 0.067), (3, 96, 0.15), (6, 128, 0.094)]
+)
+def test_cost_is_what_the_module_says(channels: int, size: int, cost: float) -> None:
+    assert giga_macs(channels, size) == pytest.approx(cost, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "count"),
+    [
+        (4, 4, 0),
+        (8, 8, 0),
+        (24, 24, 0),
+        (25, 25, 1),
+        (32, 32, 1),
+        (64, 64, 2),
+        (96, 96, 2),
+        (128, 128, 3),
+        (7, 1000, 0),
+        (8, 1000, 1),
+    ],
+)
+def test_stem_halves_until_the_image_is_small_but_not_below_four(
+    height: int, width: int, count: int
+) -> None:
+    assert halvings(height, width) == count
+    maps = network_for(1, height, width).stem(images(1, height, width, count=2))
+    assert min(maps.shape[2:]) >= 4
+
+
+@pytest.mark.parametrize(("multiplier", "width"), [(0.25, 64), (0.5, 128), (2.0, 512), (0.01, 8)])
+def test_the_multiplier_scales_the_width(multiplier: float, width: int) -> None:
+    network = network_for(3, 16, 16, multiplier=multiplier)
+    assert network.width == width
+    assert network(images(3, 16, 16)).shape == (4, width)
+
+
+def test_without_normalisation_there_is_none_and_a_sample_ignores_its_batch() -> None:
+    network = network_for(3, 16, 16, normalisation="none").double().train()
+    assert not any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in network.modules())
+    samples = images(3, 16, 16).double()
+    alone = torch.cat([network(samples[row : row + 1]) for row in range(4)])
+    torch.testing.assert_close(network(samples), alone)
+
+
+@pytest.mark.parametrize("size", [8, 32, 128])
+def test_without_normalisation_signals_neither_fade_nor_explode(size: int) -> None:
+    network = network_for(3, size, size, normalisation="none")
+    samples = images(3, size, size, count=8)
+    contrast = (samples - 0.5) / 0.25
+    maps = network.stages(network.stem(contrast))
+    assert 0.3 < (maps**2).mean().sqrt().item() < 3.0
+
+
+def test_without_normalisation_residuals_start_as_the_identity() -> None:
+    network = network_for(3, 16, 16, normalisation="none")
+    maps = images(128, 4, 4)
+    assert torch.equal(network.stages[2](maps), maps)
+
+
+@pytest.mark.parametrize("normalisation", ["batch", "none"])
+def test_a_few_steps_learn_a_few_images_by_heart(normalisation: Normalisation) -> None:
+    network = network_for(3, 16, 16, multiplier=0.25, normalisation=normalisation)
+    classifier = nn.Linear(network.width, 2)
+    learner = nn.Sequential(network, classifier)
+    samples, truth = images(3, 16, 16, count=16), torch.arange(16) % 2
+    optimizer = torch.optim.SGD(learner.parameters(), lr=0.01, momentum=0.9)
+    losses = []
+    for _ in range(40):
+        loss = F.cross_entropy(learner(samples), truth)
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.2 * losses[0]
+
+
+@pytest.mark.parametrize("normalisation", ["batch", "none"])
+def test_every_weight_gets_a_gradient(normalisation: Normalisation) -> None:
+    network = network_for(3, 32, 32, normalisation=normalisation)
+    network(images(3, 32, 32)).square().sum().backward()
+    assert all(parameter.grad is not None for parameter in network.parameters())

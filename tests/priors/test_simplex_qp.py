@@ -1,0 +1,131 @@
+"""The solver is checked by a general one and by its own certificate."""
+
+import numpy as np
+import pytest
+from jaxtyping import Float
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+
+from onesided.core.errors import DataError
+from onesided.priors.simplex_qp import SimplexMinimum, interior_point, minimise_on_simplex
+
+Matrix = Float[np.ndarray, "n n"]
+Vector = Float[np.ndarray, "n"]
+
+
+def objective(kernel: Matrix, linear: Vector, weights: Vector) -> float:
+    return float(weights @ kernel @ weights - 2 * linear @ weights)
+
+
+def gaussian(points: Float[np.ndarray, "n d"], width: float) -> Matrix:
+    return np.asarray(np.exp(-cdist(points, points, "sqeuclidean") / (2 * width**2)))
+
+
+def outside_the_hull(kernel: Matrix, stretch: float) -> Vector:
+    """A target beyond the first half of the rows, seen from the second half."""
+    half = len(kernel) // 2
+    return np.asarray(
+        stretch * kernel[:, :half].mean(axis=1) + (1 - stretch) * kernel[:, half:].mean(axis=1)
+    )
+
+
+def by_a_general_solver(kernel: Matrix, linear: Vector) -> float:
+    count = len(linear)
+    result = minimize(
+        lambda v: objective(kernel, linear, v),
+        np.full(count, 1 / count),
+        jac=lambda v: 2 * (kernel @ v - linear),
+        bounds=[(0, 1)] * count,
+        constraints={"type": "eq", "fun": lambda v: v.sum() - 1, "jac": np.ones_like},
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    return float(result.fun)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("width", [0.3, 1.0, 3.0])
+def test_minimum_is_the_one_a_general_solver_finds(seed: int, width: float) -> None:
+    rng = np.random.default_rng(seed)
+    kernel = gaussian(rng.normal(size=(12, 2)), width)
+    linear = outside_the_hull(kernel, 1 + 3 * rng.random())
+    ours = objective(kernel, linear, interior_point(kernel, linear).weights)
+    reference = by_a_general_solver(kernel, linear)
+    assert ours <= reference + 1e-10
+    assert ours == pytest.approx(reference, abs=1e-7)
+
+
+def test_two_points_are_solved_by_hand() -> None:
+    # K = identity, b = (.8, .4): v1 - v2 = .4 and v1 + v2 = 1.
+    found = interior_point(np.eye(2), np.array([0.8, 0.4]))
+    assert found.weights == pytest.approx([0.7, 0.3], abs=1e-6)
+
+
+def test_a_point_far_beyond_a_corner_is_projected_on_the_corner() -> None:
+    found = minimise_on_simplex(np.eye(3), np.array([9.0, 0.0, 0.0]))
+    assert found.weights == pytest.approx([1, 0, 0], abs=1e-9)
+    assert found.support.tolist() == [0]
+
+
+def test_one_point_has_all_the_weight() -> None:
+    assert interior_point(np.ones((1, 1)), np.ones(1)).weights.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("stretch", [1.0, 1.05, 1.5, 4.5])
+@pytest.mark.parametrize("width", [0.05, 1.0, 100.0])
+def test_few_rows_lead_to_the_minimum_over_all_rows(stretch: float, width: float) -> None:
+    points = np.random.default_rng(0).normal(size=(300, 2))
+    kernel = gaussian(points, width)
+    linear = outside_the_hull(kernel, stretch)
+    everything = interior_point(kernel, linear)
+    chosen = minimise_on_simplex(kernel, linear, start=np.arange(3))
+    difference = objective(kernel, linear, chosen.weights) - objective(
+        kernel, linear, everything.weights
+    )
+    assert abs(difference) <= 1e-10
+
+
+def slow_gap(kernel: Matrix, linear: Vector, weights: Vector) -> float:
+    """How much f could fall along the steepest edge, if it fell in a straight line."""
+    slopes = [
+        2 * (kernel @ weights - linear) @ (weights - corner) for corner in np.eye(len(linear))
+    ]
+    return float(max(slopes))
+
+
+def solutions() -> list[tuple[Matrix, Vector, SimplexMinimum]]:
+    rng = np.random.default_rng(1)
+    spread = rng.normal(size=(280, 3))
+    duplicates = spread[rng.integers(0, 9, 280)]
+    found = []
+    for points in (spread, duplicates):
+        for width in (0.1, 1.0, 1000.0):
+            kernel = gaussian(points, width)
+            linear = outside_the_hull(kernel, 2.5)
+            start = np.arange(20)
+            found.append((kernel, linear, minimise_on_simplex(kernel, linear, start=start)))
+    return found
+
+
+def test_certified_gap_is_true_and_small_even_for_singular_kernels() -> None:
+    for kernel, linear, found in solutions():
+        assert found.gap <= 1e-11
+        assert slow_gap(kernel, linear, found.weights) <= 1.1e-11
+
+
+def test_weights_lie_on_the_simplex() -> None:
+    for _, _, found in solutions():
+        assert found.weights.min() >= 0
+        assert found.weights.sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [-5 * np.eye(4), 1e12 * np.diag([1.0, -1.0, 1.0, -1.0])])
+def test_a_matrix_that_is_no_kernel_is_refused(kernel: Matrix) -> None:
+    with pytest.raises(DataError, match="positive semi-definite"):
+        interior_point(kernel, np.arange(4) / 7)
+
+
+def test_a_minimum_out_of_reach_of_rounding_is_not_claimed() -> None:
+    kernel = 1e9 * gaussian(np.random.default_rng(0).normal(size=(40, 2)), 1.0)
+    with pytest.raises(DataError, match="order 1"):
+        interior_point(kernel, outside_the_hull(kernel, 1.2))

@@ -1,0 +1,32 @@
+import re
+from importlib.resources import files
+
+import pytest
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("text", "ground"),
+    [
+        *[(text, ground) for text in ("ink", "muted", "accent") for ground in ("paper", "card")],
+        ("alarm", "paper"),
+        ("alarm", "alarm-paper"),
+        ("ink", "alarm-paper"),
+    ],
+)
+def test_text_stands_out_enough_on_both_kinds_of_screen(
+    scheme: str, text: str, ground: str
+) -> None:
+    style = files("onesided.report").joinpath("style.css").read_text("utf-8")
+    light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", light if scheme == "light" else dark))
+    lighter, darker = sorted((luminance(colours[text]), luminance(colours[ground])), reverse=True)
+    assert (lighter + 0.05) / (darker + 0.05) >= 4.5
