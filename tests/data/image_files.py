@@ -40,6 +40,7 @@ def tiff_bytes(
     orientation: int = 1,
     planar: bool = False,
     subfiles: tuple[int, ...] = (0,),
+    without: tuple[int, ...] = (),
 ) -> bytes:
     """Return an uncompressed little-endian TIFF of (height, width, samples), once per subfile."""
     height, width, samples = pixels.shape
@@ -65,19 +66,20 @@ def tiff_bytes(
             *([(338, "H", extra)] if extra else []),
             (339, "H", (kind,) * samples),
         ]
+        tags = [entry for entry in tags if entry[0] not in without]
         after = len(out) + 2 + 12 * len(tags) + 4
-        strips = 1 if not planar else samples
-        tail = bytearray(data)
-        entries = bytearray()
+        # Room for what does not fit into a tag, so that pixels are the last thing in a file.
+        room = 1024
+        tail, entries = bytearray(), bytearray()
         for tag, code, values in tags:
             if tag == 273:
-                values = tuple(after + plane * strip for strip in range(strips))
+                values = tuple(after + room + plane * n for n in range(samples if planar else 1))
             packed = struct.pack(f"<{len(values)}{code}", *values)
             if len(packed) > 4:
                 tail += packed
                 packed = struct.pack("<I", after + len(tail) - len(packed))
             entries += struct.pack("<HHI4s", tag, 3 if code == "H" else 4, len(values), packed)
-        tail += b"\0" * (len(tail) % 2)
+        tail = tail.ljust(room, b"\0") + data + b"\0" * (len(data) % 2)
         following = 0 if number == len(subfiles) - 1 else after + len(tail)
         out += struct.pack("<H", len(tags)) + entries + struct.pack("<I", following) + tail
     return bytes(out)

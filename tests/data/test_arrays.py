@@ -133,7 +133,7 @@ def test_shapes_that_are_neither_images_nor_vectors_are_refused(shape: tuple[int
 
 def test_a_single_number_is_refused() -> None:
     with pytest.raises(DataError, match="shape"):
-        from_arrays(3.0, LABELS)
+        from_arrays(np.array(3.0), LABELS)
 
 
 def test_vectors_become_float32() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onesided.core.errors import DataNotFound
+from onesided.core.errors import DataError, DataNotFound
 from onesided.data.files import (
     ACCEPTED_ENDINGS,
     find_images,
@@ -126,6 +126,14 @@ def test_a_folder_without_images_is_named_with_the_accepted_endings(
     assert words in message
     assert str(folder) in message
     assert ".png, .jpg, .jpeg, .bmp, .tif" in message
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may open every folder; run as a person")
+def test_a_folder_that_may_not_be_opened_is_named(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    with pytest.raises(DataError, match=r"closed cannot be opened: Permission denied"):
+        find_images(tmp_path)
 
 
 @pytest.mark.parametrize("raw", HOSTILE_NAMES)

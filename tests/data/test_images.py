@@ -89,7 +89,8 @@ def test_too_many_unreadable_files_are_told_with_the_first_and_its_reason(tmp_pa
     with pytest.raises(DataError) as caught:
         decode_all(files, what="damaged/")
     assert f"The first: 004.png {NOT_AN_IMAGE}." in str(caught.value)
-    assert "0.05" in str(caught.value)
+    assert "more than the 5 % that are tolerated" in str(caught.value)
+    assert "--tolerate 0.2" in str(caught.value)
 
 
 def test_truncated_pixels_count_as_unreadable_too(tmp_path: Path) -> None:

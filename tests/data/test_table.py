@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said_with_its_line(folder: Path, text: str, words: str
 
 
 def test_a_table_that_is_not_utf_8_is_refused_with_the_remedy(folder: Path) -> None:
-    with pytest.raises(DataError, match="0xe9.*CSV UTF-8"):
+    with pytest.raises(DataError, match=r"0xe9.*CSV UTF-8"):
         read_table(table_of(folder, ROWS + "images/é.png,positive\n", "latin-1"))
 
 

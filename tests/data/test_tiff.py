@@ -125,15 +125,22 @@ def test_many_channels_are_turned_and_resized_like_pictures(tmp_path: Path) -> N
 
 @needs_tifffile
 def test_many_channels_cut_short_are_damaged(tmp_path: Path) -> None:
-    data = tiff_bytes(gradient(50, 40, 6), photometric=1, extra=(0,) * 5)
-    head = bytearray(data)
-    # The strip starts behind the directory; pretend that it ends behind the file.
-    facts = read_tiff_facts(written(tmp_path, bytes(head)))
-    assert facts is not None
-    start = head.index(gradient(50, 40, 6).tobytes()[:64])
-    damaged = head[:start] + head[start + 11000 :]
+    path = written(tmp_path, tiff_bytes(gradient(50, 40, 6), extra=(0, 0, 0))[:-100])
+    assert read_header(path).channels == 6
     with pytest.raises(Unreadable):
-        decode(written(tmp_path, bytes(damaged)))
+        decode(path)
+
+
+@needs_tifffile
+@pytest.mark.parametrize(
+    ("without", "words"), [((277,), "contradict each other"), ((258, 277), "of bool")]
+)
+def test_files_that_do_not_say_how_many_channels_they_have_are_refused(
+    tmp_path: Path, without: tuple[int, ...], words: str
+) -> None:
+    data = tiff_bytes(gradient(5, 4, 6), extra=(0, 0, 0), without=without)
+    with pytest.raises(Unreadable, match=words):
+        decode(written(tmp_path, data))
 
 
 @pytest.mark.parametrize(

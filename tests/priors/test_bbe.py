@@ -113,13 +113,13 @@ def test_sorted_counts_equal_the_slow_loops(seed: int, decimals: int) -> None:
     assert reference == pytest.approx(slow_reference(positive, unlabelled))
 
 
-def test_without_ties_both_countings_agree() -> None:
-    positive, unlabelled = random_scores(3)
-    assert len(positive) > 20
-    exact, reference = (
-        best_bin(positive, unlabelled, ties=ties).ratio for ties in ("exact", "reference")
-    )
-    assert exact == pytest.approx(reference)
+@pytest.mark.parametrize("seed", range(5))
+def test_without_ties_both_countings_agree(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    positive = rng.normal(size=80) + 2
+    unlabelled = rng.normal(size=300) + np.where(rng.random(300) < 0.4, 2, -2)
+    reference = best_bin(positive, unlabelled, ties="reference").ratio
+    assert best_bin(positive, unlabelled).ratio == pytest.approx(reference)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -237,10 +237,11 @@ def test_bad_scores_are_refused_in_one_sentence(
 
 def test_impossible_options_are_refused() -> None:
     with pytest.raises(ConfigError, match="delta must lie between 0 and 1"):
-        best_bin(POSITIVE, UNLABELLED, delta=0)
+        best_bin(POSITIVE, UNLABELLED, delta=0.0)
     with pytest.raises(ConfigError, match="gamma not below 0"):
-        best_bin(POSITIVE, UNLABELLED, gamma=-1)
+        best_bin(POSITIVE, UNLABELLED, gamma=-1.0)
     with pytest.raises(ConfigError, match="resamples must be at least 1"):
         bbe(POSITIVE, UNLABELLED, resamples=0)
-    with pytest.raises(ConfigError, match="ties must be one of exact, reference"):
+    # TypeError where shapes and types are checked at run time, before the function is entered.
+    with pytest.raises((ConfigError, TypeError), match="ties"):
         best_bin(POSITIVE, UNLABELLED, ties="neither")  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """KM1 and KM2 as people call them: samples in, a prior with an interval out."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -167,7 +168,7 @@ def test_a_handful_of_positives_is_called_a_guess() -> None:
         ([[0.0, 1.0]], [[1.0, 2.0], [np.inf, 0.0]], "1 of 2 unlabelled samples hold NaN"),
         (np.zeros((0, 2)), [[1.0, 2.0]], "at least one sample"),
         ([[1.0, 2.0]], np.zeros((3, 0)), "at least one sample"),
-        (3.0, [1.0], "at least one sample"),
+        (np.array(3.0), [1.0], "at least one sample"),
         ([[1.0, 2.0]], [[1.0, 2.0, 3.0]], r"one positive has \(2,\)"),
         ([["a"]], [["b"]], "must be numbers"),
         ([[1.0], [1.0, 2.0]], [[1.0]], "different length"),
@@ -190,9 +191,9 @@ def test_bad_samples_are_refused_in_one_sentence(
         ({"repeats": 0}, "repeats must be at least 1"),
         ({"replicates": -1}, "replicates must be at least 0"),
         ({"seed": -1}, "seed must be at least 0"),
-        ({"coverage": 95}, "coverage must lie between 0 and 1"),
+        ({"coverage": 95.0}, "coverage must lie between 0 and 1"),
     ],
 )
-def test_impossible_options_are_refused(options: dict[str, int], sentence: str) -> None:
+def test_impossible_options_are_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         km1(*small(), **options)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from jaxtyping import Float
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, LinearConstraint, minimize
 from scipy.spatial.distance import cdist
 
 from onesided.core.errors import DataError
@@ -30,15 +30,17 @@ def outside_the_hull(kernel: Matrix, stretch: float) -> Vector:
 
 
 def by_a_general_solver(kernel: Matrix, linear: Vector) -> float:
+    def value(weights: Vector) -> float:
+        return objective(kernel, linear, weights)
+
+    def slope(weights: Vector) -> Vector:
+        return np.asarray(2 * (kernel @ weights - linear))
+
     count = len(linear)
+    on_simplex = LinearConstraint(np.ones(count), 1, 1)
+    start, box = np.full(count, 1 / count), Bounds(0.0, 1.0)
     result = minimize(
-        lambda v: objective(kernel, linear, v),
-        np.full(count, 1 / count),
-        jac=lambda v: 2 * (kernel @ v - linear),
-        bounds=[(0, 1)] * count,
-        constraints={"type": "eq", "fun": lambda v: v.sum() - 1, "jac": np.ones_like},
-        method="SLSQP",
-        options={"ftol": 1e-15, "maxiter": 1000},
+        value, start, jac=slope, bounds=box, constraints=on_simplex, method="SLSQP", tol=1e-15
     )
     return float(result.fun)
 
@@ -111,6 +113,13 @@ def test_certified_gap_is_true_and_small_even_for_singular_kernels() -> None:
     for kernel, linear, found in solutions():
         assert found.gap <= 1e-11
         assert slow_gap(kernel, linear, found.weights) <= 1.1e-11
+
+
+def test_a_nearly_singular_kernel_does_not_send_the_method_in_circles() -> None:
+    rng = np.random.default_rng(1715)  # circles with the textbook's full second-order term
+    kernel = gaussian(rng.normal(size=(30, 2)), 3.0)
+    found = interior_point(kernel, outside_the_hull(kernel, 1.1 + 2 * rng.random()))
+    assert found.gap <= 1e-11
 
 
 def test_weights_lie_on_the_simplex() -> None:

@@ -102,6 +102,16 @@ def test_a_damaged_file_is_left_out_and_named(run: Path, name: str, content: byt
     assert "could not be read" in note
 
 
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "compare.json", "log.jsonl", "scores.csv", "report.npz"]
+)
+def test_a_folder_in_place_of_a_file_is_left_out_and_named(run: Path, name: str) -> None:
+    (run / name).unlink()
+    (run / name).mkdir()
+    (note,) = read_run(run).notes
+    assert note.startswith(f"{name} could not be read")
+
+
 def test_a_torn_last_line_costs_only_that_line(run: Path) -> None:
     with (run / "log.jsonl").open("a") as log:
         log.write('{"stage": "train", "epo')
@@ -152,7 +162,7 @@ def test_a_run_without_figures_has_none(pu: object) -> None:
 
 def test_names_that_are_not_utf8_do_not_cost_the_ranking(run: Path) -> None:
     (run / "scores.csv").write_bytes(
-        b'item,score,rank,decision\n"caf\xe9,\n.png",0.7,1,positive\nb,0.2,2,negative\n'
+        b'item,score,rank,decision\n"b\xfcro,\n.png",0.7,1,positive\nb,0.2,2,negative\n'
     )
     ranking = read_run(run).ranking
     assert ranking is not None

@@ -30,3 +30,17 @@ def test_text_stands_out_enough_on_both_kinds_of_screen(
     colours = dict(re.findall(r"--([\w-]+): (#\w{6})", light if scheme == "light" else dark))
     lighter, darker = sorted((luminance(colours[text]), luminance(colours[ground])), reverse=True)
     assert (lighter + 0.05) / (darker + 0.05) >= 4.5
+
+
+def test_every_class_and_element_that_is_styled_exists() -> None:
+    style = files("onesided.report").joinpath("style.css").read_text("utf-8")
+    rules = re.sub(r"\{[^{}]*\}", ",", style).replace("{", ",").replace("}", ",")
+    classes = set(re.findall(r"\.([a-z]+)", rules))
+    sources = ["page.html", "page.py", "tables.py", "figures.py"]
+    code = "".join(files("onesided.report").joinpath(name).read_text("utf-8") for name in sources)
+    used = {word for names in re.findall(r'class="([^"]+)"', code) for word in names.split()}
+    elements = set(re.findall(r"(?:^|[\s,>])([a-z][a-z0-9]*)(?=[\s,:.\[]|$)", rules, re.MULTILINE))
+    assert classes == used
+    words_of_media_queries, drawn_by_matplotlib = {"and", "print"}, {"text"}
+    written = set(re.findall(r"<([a-z][a-z0-9]*)", code))
+    assert elements <= written | words_of_media_queries | drawn_by_matplotlib

@@ -108,6 +108,10 @@ def test_the_facts_hold_what_repeats_the_run() -> None:
     assert page.count(">Seed<") == 1
 
 
+def test_without_facts_there_is_nothing_to_unfold() -> None:
+    assert facts(RunFiles("quake", {"method": None}, {"versions": {"torch": None}})) == ""
+
+
 def test_all_tables_say_what_their_heads_are_for() -> None:
     page = compared(fake_comparison()) + facts(run_with())
     heads = re.findall(r"<th\b[^>]*>", page)

@@ -4,8 +4,8 @@ One seam, `augment`, whatever the items are. What may be done to them depends on
 a photograph may be mirrored and recoloured, a picture from above may also be turned, a digit
 may not be mirrored, and of a vector nobody knows what its numbers mean.
 
-All random numbers of a batch are drawn on the CPU before any pixel is touched. So a process
-that transforms only its shard gets the very rows that one process would have got.
+Random numbers are always drawn for the whole batch, on the CPU and in a fixed order. So a
+process that transforms only its shard gets the very rows that one process would have got.
 """
 
 from collections.abc import Callable, Mapping
@@ -93,12 +93,9 @@ def _photograph(
     crops = windows(random_boxes(count, height, width, generator), height, width)
     mirrored = torch.zeros(count, 2, dtype=torch.bool)
     mirrored[:, 0] = torch.rand(count, generator=generator) < 0.5
-    maps = after(crops, flips(mirrored))
-    if strength == Augment.WEAK:
-        return resample(values[rows], maps[rows])
-    recipe = random_recipe(count, generator).of(rows, values.device)
-    views = resample(values[rows], maps[rows])
-    recolour_(views, recipe)
+    views = resample(values[rows], after(crops, flips(mirrored))[rows])
+    if strength == Augment.STRONG:
+        recolour_(views, random_recipe(count, generator).of(rows, views.device))
     return views
 
 
@@ -170,18 +167,14 @@ def _digit(values: RawImages, strength: Augment, generator: torch.Generator, row
     """
     count, _, height, width = values.shape
     poses = digit_poses(count, (height, width), DIGIT_RANGES[strength], generator)
-    if strength == Augment.WEAK:
-        views = resample(values[rows], poses[rows])
-        blacken_outside_(views, poses[rows])
-        return views
-    factors = uniform((2, count, 1, 1, 1, 1), *DIGIT_FACTOR, generator)[:, rows]
-    patches = _patches(count, height, width, generator)
     views = resample(values[rows], poses[rows])
     blacken_outside_(views, poses[rows])
-    brightness, contrast = factors.to(views.device)
-    brighten_(in_groups(views), brightness)
-    contrast_(in_groups(views), contrast)
-    blacken_boxes_(views, patches[rows])
+    if strength == Augment.STRONG:
+        factors = uniform((2, count, 1, 1, 1, 1), *DIGIT_FACTOR, generator)[:, rows]
+        brightness, contrast = factors.to(views.device)
+        brighten_(in_groups(views), brightness)
+        contrast_(in_groups(views), contrast)
+        blacken_boxes_(views, random_patches(count, height, width, generator)[rows])
     return views
 
 
@@ -199,7 +192,7 @@ def digit_poses(
     return affine_maps(turns[:, :, :2] @ slant / scale, shift * torch.tensor([width, height]))
 
 
-def _patches(
+def random_patches(
     count: int, height: int, width: int, generator: torch.Generator
 ) -> Float[Tensor, "batch 4"]:
     """Draw left, top, width and height of the patch to erase; no width where none is."""

@@ -31,8 +31,6 @@ class Archive:
     """A file on its publisher's server.
 
     Attributes:
-        address: Official address.
-        size: Bytes.
         md5: Checksum: guards against broken transfers, not against forgers.
         folder: Where under the root it is put. A .tar.gz is unpacked in the root.
     """
@@ -224,8 +222,10 @@ def _complete(archive: Archive, part: Path, root: Path, progress: Progress) -> N
     response, done = _open(archive, root, have if have < archive.size else 0)
     with response, part.open("ab" if done else "wb") as file:
         for block in _blocks(response, archive, root):
-            file.write(block)
             done += len(block)
+            if done > archive.size:
+                raise DataError(f"{archive.address} sends more than {archive.size} bytes.")
+            file.write(block)
             progress(done, archive.size)
     if done != archive.size:
         raise DataNotFound(

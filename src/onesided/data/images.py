@@ -1,6 +1,7 @@
 """Many image files to one array, in bounded memory, whatever the number of workers."""
 
 import hashlib
+import math
 import os
 import warnings
 from collections import Counter
@@ -146,11 +147,13 @@ def check_readable(
         endings = ", ".join(ACCEPTED_ENDINGS)
         raise DataNotFound(f"No readable image in {what}: {detail}. Accepted are {endings}.")
     # The quotient is the double nearest to the true share, as the setting's literal is.
-    if len(skipped) / total > tolerate:
+    share = len(skipped) / total
+    if share > tolerate:
+        enough = math.ceil(100 * share) / 100
         raise DataError(
             f"{len(skipped)} of {total} images in {what} cannot be read, more than the "
-            f"{tolerate:.3g} of them that is tolerated. The first: {first}. "
-            f"Repair or remove them, or tolerate more."
+            f"{100 * tolerate:.3g} % that are tolerated. The first: {first}. "
+            f"Repair or remove them, or go on without them by --tolerate {enough:g}."
         )
 
 

@@ -191,11 +191,10 @@ def _flattened(image: Image.Image) -> Image.Image:
 
 
 def _shallow(path: Path, image: Image.Image) -> Image.Image:
-    values = np.asarray(image)
-    if values.min() < 0 or values.max() > 65535:
-        raise Unreadable(path, "holds numbers of more than 16 bits; scale it to 8 or 16 bits")
+    # Mode I has room for 32 bits, but without TIFF, refused above 16, nothing fills it.
     facts = read_tiff_facts(path)
-    return Image.fromarray(eight_bits(values, 16 if facts is None else max(facts.bits)))
+    bits = 16 if facts is None else max(facts.bits)
+    return Image.fromarray(eight_bits(np.asarray(image), bits))
 
 
 def _orientation(image: Image.Image) -> int:

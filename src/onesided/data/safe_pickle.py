@@ -4,7 +4,8 @@ A pickle is a program: "import this, call it with that". CIFAR's pickles need th
 numpy's names to rebuild one array, so this reader knows stand-ins for exactly these and
 refuses every other name. The stand-ins never reach numpy's own constructors with what
 the file says before it was checked: a data type of objects, or a forged flag in its
-state, would let a file reach memory that is not its own.
+state, would let a file reach memory that is not its own. What a hostile file can still do
+is ask for much memory.
 """
 
 import math
@@ -124,7 +125,7 @@ class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401, the base class's type
         stand_in = _STAND_INS.get((module, name))
         if stand_in is None:
-            raise _Refused(f"{module}.{name}")
+            raise _Refused(repr(f"{module}.{name}"))
         return stand_in
 
     def persistent_load(self, pid: object) -> Any:  # noqa: ANN401, the base class's type
@@ -142,13 +143,13 @@ def read_pickle(path: Path) -> object:
             return _PlainUnpickler(file, encoding="latin1").load()
     except _Refused as refused:
         raise DataError(
-            f"{path} asks for {refused}, which no data file needs: it was not executed. "
+            f"{path} asks for {str(refused)[:200]}, which no data file needs: it was not executed. "
             "Delete the file and fetch the data set from its official address."
         ) from None
     except OSError:
         raise
     except Exception as error:  # garbage can end an unpickler in a dozen ways
         raise DataError(
-            f"{path} is not a complete pickle ({type(error).__name__}: {error}): it was cut short "
-            "or is another file. Fetch it again."
+            f"{path} is not a complete pickle ({type(error).__name__}: {str(error)[:200]!r}): "
+            "it was cut short or is another file. Fetch it again."
         ) from error

@@ -122,7 +122,8 @@ def split_one_sided(
         )
     if len(unlabelled) < MINIMUM_POSITIVES:
         raise DataError(
-            f"{len(unlabelled)} unlabelled samples are too few; at least {MINIMUM_POSITIVES} are needed."
+            f"{len(unlabelled)} unlabelled samples are too few; at least {MINIMUM_POSITIVES} "
+            "are needed."
         )
     random = np.random.RandomState(seed)
     positives, unlabelled = random.permutation(positives), random.permutation(unlabelled)

@@ -37,6 +37,9 @@ NAMING_COLUMNS = ("name", "id")
 """Columns that say what an item is called and are never features: a number that counts the
 rows would give away how the table was put together."""
 
+# Beyond 3.4e38 float32 holds infinity, which is as useless to a network as NaN.
+_LARGEST = float(np.finfo(np.float32).max)
+
 
 @dataclass(frozen=True)
 class _Row:
@@ -241,8 +244,7 @@ def _number(table: _Table, row: _Row, column: str) -> float:
         raise table.fault(
             f"column '{column}' holds '{text}', which is not a number.{hint}", row.line
         ) from None
-    # float32 ends at 3.4e38; infinity is as useless to a network as NaN.
-    if not math.isfinite(number) or abs(number) > np.finfo(np.float32).max:
+    if not math.isfinite(number) or abs(number) > _LARGEST:
         raise table.fault(
             f"column '{column}' holds '{text}'; only finite numbers can be learnt from. "
             "Fill the gap or remove the row.",

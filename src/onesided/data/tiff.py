@@ -80,13 +80,14 @@ def _parse(file: BinaryIO, head: bytes) -> TiffFacts:
     file.seek(tags.next)
     tags.load(file)
     photometric = int(tags.get(_PHOTOMETRIC, 1))
+    bits = tuple(int(value) for value in tags.get(_BITS, (1,)))
     return TiffFacts(
         width=int(tags[_WIDTH]),
         height=int(tags[_HEIGHT]),
-        samples=int(tags.get(_SAMPLES, 3 if photometric in _COLOUR else 1)),
+        samples=int(tags.get(_SAMPLES, max(len(bits), 3 if photometric in _COLOUR else 1))),
         extra=tuple(int(value) for value in tags.get(_EXTRA, ())),
         photometric=photometric,
-        bits=tuple(int(value) for value in tags.get(_BITS, (1,))),
+        bits=bits,
         numbers=max(int(value) for value in tags.get(_FORMAT, (_UNSIGNED,))),
         orientation=int(tags.get(_ORIENTATION, 1)),
         pages=2 if _has_further_page(file, tags) else 1,
@@ -138,6 +139,8 @@ def read_bands(path: Path, facts: TiffFacts) -> UInt8[np.ndarray, "channels heig
         raise Unreadable(path, f"is damaged or of an unknown kind ({error})") from error
     if sorted(axes) != ["S", "X", "Y"] or values.dtype not in (np.uint8, np.uint16):
         raise Unreadable(path, f"has axes {axes} of {values.dtype}; expected 8- or 16-bit channels")
+    if values.shape[axes.index("S")] != facts.samples:
+        raise Unreadable(path, "is damaged: its TIFF tags contradict each other")
     values = values.transpose([axes.index(axis) for axis in "SYX"])
     return eight_bits(values, max(facts.bits))
 

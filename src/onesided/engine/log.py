@@ -82,4 +82,4 @@ def _tensorboard_writer(folder: Path) -> Any:  # noqa: ANN401 - an optional pack
         raise OnesidedError(
             "train.tensorboard needs the package tensorboard: pip install 'onesided[tensorboard]'."
         ) from None
-    return SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+    return SummaryWriter(str(folder / "tensorboard"))

@@ -1,15 +1,17 @@
-"""NcPU: noisy-pair robust non-contrastive PU learning (ICLR 2026).
+"""NcPU: noisy-pair robust representation alignment for PU learning (Zhao et al., ICLR 2026).
 
 Reads beside section 3 of the paper. Symbols:
 
-| paper | here | | paper | here |
-|---|---|---|---|---|
-| f(x), f_1(x) | `probability`, `p_negative` | | s', s | `targets.phantom`, `target` |
-| y~ | `predicted` | | r | `vote` |
-| q~, k~ | `query`, `key` | | tau~, rho~ | `gate.confidence`, `gate.class_share` |
-| mu_c | `prototypes.vectors` | | tau | `gate.threshold` |
-| Q | `same_class` | | alpha, beta, gamma, eta | `prototype_`, `target_`, `threshold_`, `encoder_momentum` |
-| L_c, L~_r | `classification`, `alignment` | | w_r, w_ent | `alignment_weight`, `entropy_weight` |
+| paper         | here                          | paper      | here                               |
+|---------------|-------------------------------|------------|------------------------------------|
+| f(x), f_1(x)  | `probability`, `p_negative`   | s', s      | `targets.phantom`, `target`        |
+| y~            | `predicted`                   | r          | `vote`                             |
+| q~, k~        | `query`, `key`                | tau~, rho~ | `gate.confidence`, `.class_share`  |
+| mu_c          | `prototypes.vectors`          | tau        | `gate.threshold`                   |
+| Q             | `same_class`                  | w_r, w_ent | `alignment_`, `entropy_weight`     |
+| L_c, L~_r     | `classification`, `alignment` | g, g'      | `backbone`, `branch.target`        |
+| alpha         | `prototype_momentum`          | gamma      | `threshold_momentum`               |
+| beta          | `target_momentum`             | eta        | `encoder_momentum`                 |
 
 The paper numbers the classes 0 = positive, 1 = negative; here POSITIVE = 1, NEGATIVE = 0.
 """
@@ -88,9 +90,10 @@ class NcPUConfig(AlignmentConfig):
     card: ClassVar[Card] = Card(
         title="NcPU",
         summary="Learns representations that survive wrong labels, and with them who is positive.",
-        citation="NcPU: Noisy-pair robust non-contrastive PU learning, ICLR 2026.",
+        citation="Zhao et al., Noisy-Pair Robust Representation Alignment for Positive-Unlabeled "
+        "Learning, ICLR 2026.",
         fidelity="Written from the paper; the authors' code differs in six switches, all here.",
-        good_at="Images, few positives, no class prior, no negatives; the best of the paper's table.",
+        good_at="Images, few positives, no class prior, no negatives; first in the paper's table.",
         bad_at="Very short runs: representations must form before votes mean anything.",
         variants={
             "paper": "the published mathematics (default)",

@@ -109,7 +109,7 @@ class PUEvaluation:
         return {"figures": figures, "degenerate": self.degenerate}
 
 
-def figure(name: str, estimate: Estimate, assumes: str) -> Figure:
+def present(name: str, estimate: Estimate, assumes: str) -> Figure:
     """Return an estimate as people see it: shares cut to [0, 1], None where undefined."""
     value, (low, high) = estimate.value, estimate.interval
     if not math.isfinite(value):

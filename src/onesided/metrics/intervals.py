@@ -67,13 +67,13 @@ def prior_draws(
 
     Two half normals, because intervals of prior estimators are seldom symmetric.
     """
-    normal = rng.standard_normal(DRAWS)
     if interval is None:
         return np.full(DRAWS, value)
+    normal = rng.standard_normal(DRAWS)
     below, above = value - interval[0], interval[1] - value
     width = np.where(normal < 0, below, above) / ndtri((1 + coverage) / 2)
-    # A prior of 1 leaves no negatives to compare with: AUC divides by 1 - pi.
-    return np.clip(value + width * normal, 0.0, 1 - 1e-9)
+    # AUC divides by 1 - pi, and F1 by pi where nothing is called positive.
+    return np.clip(value + width * normal, 1e-9, 1 - 1e-9)
 
 
 @dataclass(frozen=True)

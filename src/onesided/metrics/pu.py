@@ -34,7 +34,7 @@ from onesided.metrics.figure import (
     Scenario,
     Setting,
     assumptions,
-    figure,
+    present,
 )
 from onesided.metrics.intervals import (
     DRAWS,
@@ -136,7 +136,7 @@ def evaluate_pu(
             positive_scores, unlabelled_scores, prior=low, threshold=threshold, coverage=coverage
         )
     assumed = assumptions(setting, called=counts.called)
-    figures = {name: figure(name, estimates[name], assumed[name]) for name in LABELS}
+    figures = {name: present(name, estimates[name], assumed[name]) for name in LABELS}
     return PUEvaluation(figures, alarm, warnings)
 
 
@@ -200,20 +200,18 @@ def _derived(counts: _Counts, setting: Setting) -> dict[str, Estimate]:
     pessimistic, optimistic = _possible_truths(counts, setting)
     lows = _formulas(pessimistic, setting.scenario)
     highs = _formulas(optimistic, setting.scenario)
-    with np.errstate(invalid="ignore"):  # infinite draws where nothing was called positive
-        return {
-            name: Estimate(
-                float(value[0]),
-                (float(np.quantile(lows[name], tail)), float(np.quantile(highs[name], 1 - tail))),
-            )
-            for name, value in values.items()
-        }
+    estimates = {}
+    for name, (value,) in values.items():
+        with np.errstate(invalid="ignore"):  # infinite draws where nothing was called positive
+            low, high = np.quantile(lows[name], tail), np.quantile(highs[name], 1 - tail)
+        estimates[name] = Estimate(float(value), (float(min(low, value)), float(max(high, value))))
+    return estimates
 
 
 def _possible_truths(counts: _Counts, setting: Setting) -> tuple[_Rates, _Rates]:
     """Draw what may be true, for the low ends and for the high ends of intervals.
 
-    All figures rise with recall and fall with the share called positive, so low ends take
+    No figure falls with recall or rises with the share called positive, so low ends take
     low recalls and high shares. Prior and labelled share have no direction that holds for
     every figure, and are the same at both ends.
     """

@@ -185,7 +185,7 @@ def _median(scores: np.ndarray) -> str:
 
 
 def _scatter(run: RunFiles) -> str:
-    if run.embedding is None:
+    if run.embedding is None or not run.embedding.points.size:
         return ""
     count = len(run.embedding.points)
     told = f"{count:,} items as points in a plane; items that look alike to the model are close."

@@ -134,7 +134,6 @@ def read_run(run: Path) -> RunFiles:
     result = _read_result(run)
     notes: list[str] = []
     arrays = _read_arrays(run / "report.npz", notes)
-    comparison = _read_optional_json(run / "compare.json", notes)
     return RunFiles(
         name=run.resolve().name,
         result=result,
@@ -144,7 +143,7 @@ def read_run(run: Path) -> RunFiles:
         positive_scores=_positive_scores(arrays),
         thumbnails=_thumbnails(arrays, notes),
         embedding=_embedding(arrays, notes),
-        comparison=_rows(comparison),
+        comparison=_rows(_read_optional_json(run / "compare.json", notes)),
         notes=tuple(notes),
     )
 
@@ -298,5 +297,4 @@ def _embedding(arrays: Mapping[str, np.ndarray], notes: list[str]) -> Embedding 
         )
         return None
     finite = np.isfinite(points).all(axis=1)
-    known = Embedding(points[finite], roles.ravel()[finite].astype(np.int64))
-    return known if finite.any() else None
+    return Embedding(points[finite], roles.ravel()[finite].astype(np.int64))

@@ -153,15 +153,20 @@ def lede(run: RunFiles, found: Mapping[str, Estimate]) -> str:
         return "The model did not learn to tell positives from the rest. The reason is below."
     sentences = []
     if "recall" in found:
-        between = interval(found["recall"])
         sentences.append(
-            f"The model finds {percent(found['recall'].value)} of the known positives that were "
-            f"kept out of training{f' (interval {between})' if between else ''}."
+            f"The model finds {_with_interval(found['recall'])} of the known positives that were "
+            "kept out of training."
         )
     if "precision" in found:
-        share = percent(found["precision"].value)
+        share = _with_interval(found["precision"])
         sentences.append(f"Of the items it calls positive, an estimated {share} are positive.")
     accuracy = number(table(run.result.get("test")).get("oa"))
     if accuracy is not None:
         sentences.append(f"Checked against the truth, it is right on {percent(accuracy)}.")
     return " ".join(sentences) or "This run holds no figure that says how good it is."
+
+
+def _with_interval(figure: Estimate) -> str:
+    between = interval(figure)
+    value = measured(figure.name, figure.value)
+    return f"{value} (interval {between})" if between else value

@@ -1,4 +1,4 @@
-"""What the report shows of the samples themselves: a few pictures, all scores, a map of features."""
+"""What the report shows of the samples: a few pictures, all scores, a map of features."""
 
 from pathlib import Path
 

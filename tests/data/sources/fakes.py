@@ -1,12 +1,19 @@
-"""Miniatures of the published data sets: real file names, real byte formats, few images.
+"""Miniatures of the published data sets, and a server that hands files out.
 
-Written from the publishers' descriptions, and not from our readers, so that a reader
-that misunderstands a format fails.
+Real file names, real byte formats, few images. Written from the publishers' descriptions,
+and not from our readers, so that a reader that misunderstands a format fails.
 """
 
 import gzip
+import hashlib
+import io
 import struct
-from collections.abc import Callable, Mapping, Sequence
+import tarfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import MappingProxyType
 
@@ -149,6 +156,80 @@ def _array(array: np.ndarray) -> bytes:
     numbers = b"cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R" + state
     contents = b"T" + struct.pack("<i", array.nbytes) + array.tobytes()
     return empty + b"(K\x01" + shape + numbers + b"\x89" + contents + b"tb"
+
+
+def md5(contents: bytes) -> str:
+    """Return the checksum as publishers write it."""
+    return hashlib.md5(contents).hexdigest()
+
+
+def tarball(members: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
+    """Return a .tar.gz of these files and symbolic links."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, contents in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(contents)
+            archive.addfile(member, io.BytesIO(contents))
+        for name, target in (links or {}).items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            archive.addfile(member)
+    return buffer.getvalue()
+
+
+@dataclass
+class Site:
+    """What a server on this machine holds and how it behaves, and what it was asked."""
+
+    contents: bytes
+    honours_ranges: bool = True
+    says_length: bool = True
+    breaks_off_after: int | None = None
+    status: int = 200
+    asked: list[str | None] = field(default_factory=list)
+    port: int = 0
+
+
+def _handler_of(site: Site) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = self.headers.get("Range")
+            site.asked.append(asked)
+            start = int(asked[len("bytes=") : -1]) if asked and site.honours_ranges else 0
+            if site.status != 200:
+                return self.send_error(site.status)
+            if start >= len(site.contents):
+                return self.send_error(416)
+            body = site.contents[start:]
+            self.send_response(206 if start else 200)
+            if start:
+                whole = len(site.contents)
+                self.send_header("Content-Range", f"bytes {start}-{whole - 1}/{whole}")
+            if site.says_length:
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[: site.breaks_off_after])
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Keep the test's output clean."""
+
+    return Handler
+
+
+@contextmanager
+def serving(site: Site) -> Iterator[Site]:
+    """Serve a site by real HTTP for as long as the context lasts."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(site))
+    site.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 FAKES: Mapping[str, Callable[[Path], None]] = MappingProxyType(

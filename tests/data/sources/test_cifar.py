@@ -33,7 +33,7 @@ from tests.data.sources.fakes import (
 Write = Callable[[Path], None]
 
 
-def tested(source: Source) -> Samples:
+def held_out(source: Source) -> Samples:
     assert source.test is not None
     return source.test
 
@@ -45,7 +45,7 @@ def test_cifar10_gives_the_batches_in_order(tmp_path: Path, write: Write) -> Non
     written = np.concatenate([fake_images(BATCH, (3, 32, 32), seed) for seed in range(5)])
     np.testing.assert_array_equal(source.train.values, written)
     np.testing.assert_array_equal(source.train.classes, np.tile(fake_classes(BATCH, 10), 5))
-    np.testing.assert_array_equal(tested(source).values, fake_images(BATCH, (3, 32, 32), 5))
+    np.testing.assert_array_equal(held_out(source).values, fake_images(BATCH, (3, 32, 32), 5))
     assert source.train.class_names == tuple(CIFAR10_NAMES)
     assert source.train.kind == "photograph"
     assert len(source.files) == 6
@@ -57,7 +57,7 @@ def test_cifar100_gives_images_with_their_fine_class(tmp_path: Path, write: Writ
     source = load_cifar100(tmp_path)
     np.testing.assert_array_equal(source.train.values, fake_images(200, (3, 32, 32), 0))
     np.testing.assert_array_equal(source.train.classes, fake_classes(200, 100))
-    np.testing.assert_array_equal(tested(source).classes, fake_classes(100, 100))
+    np.testing.assert_array_equal(held_out(source).classes, fake_classes(100, 100))
     assert source.train.class_names == CIFAR100.class_names
 
 
@@ -108,7 +108,7 @@ def test_the_second_byte_of_a_cifar100_record_is_the_fine_class(tmp_path: Path) 
     contents = bytearray(path.read_bytes())
     contents[0], contents[1] = 3, 88
     path.write_bytes(contents)
-    assert tested(load_cifar100(tmp_path)).classes[0] == 88
+    assert held_out(load_cifar100(tmp_path)).classes[0] == 88
 
 
 def test_pickles_of_python_3_are_read_too(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_pickles_of_python_3_are_read_too(tmp_path: Path) -> None:
     images = fake_images(BATCH, (3, 32, 32), 9).reshape(BATCH, 3072)
     path = tmp_path / "cifar-10-batches-py" / "test_batch"
     path.write_bytes(pickle.dumps({"data": images, "labels": [1] * BATCH}, protocol=2))
-    read = tested(load_cifar10(tmp_path)).values
+    read = held_out(load_cifar10(tmp_path)).values
     np.testing.assert_array_equal(read.reshape(BATCH, 3072), images)
 
 
@@ -277,7 +277,7 @@ def test_the_published_files_are_read_to_the_bit(name: str, first_classes: list[
         )
     assert all(file.state == "good" for file in check(name, root))
     source, entry = SOURCES[name].load(root), SOURCES[name]
-    assert (len(source.train), len(tested(source))) == (50000, 10000)
+    assert (len(source.train), len(held_out(source))) == (50000, 10000)
     assert source.train.classes[: len(first_classes)].tolist() == first_classes
     assert len(set(np.bincount(source.train.classes))) == 1
     planes = source.train.values.swapaxes(0, 1).reshape(3, -1)

@@ -45,3 +45,15 @@ def test_people_do_not_see_toys_in_the_list() -> None:
     listed = {name for name, entry in SOURCES.items() if entry.listed}
     assert listed >= {"digits", "fashion-mnist", "cifar10", "cifar100", "stl10"}
     assert not {"toy-vectors", "toy-images"} & listed
+
+
+def test_every_published_set_has_official_addresses_and_checksums() -> None:
+    for entry in SOURCES.values():
+        for layout in entry.layouts:
+            assert all(archive.address.startswith("http") for archive in layout.archives)
+            checksums = [archive.md5 for archive in layout.archives]
+            checksums += [file.md5 for file in layout.files]
+            assert all(len(bytes.fromhex(checksum)) == 16 for checksum in checksums)
+            assert len(set(checksums)) == len(checksums)
+    assert SOURCES["digits"].archives == ()
+    assert len(SOURCES["fashion-mnist"].archives) == 4
