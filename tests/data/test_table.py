@@ -154,7 +154,7 @@ def test_hostile_names_can_be_listed_as_our_own_tables_write_them(folder: Path, 
         writer = csv.writer(file)
         writer.writerows([("path", "label"), (shown, "positive"), ("images/1.png", "unlabelled")])
     read = read_table(folder / "items.csv")
-    assert read.samples.names == (shown, "images/1.png")
+    assert read.samples.names == (os.fsdecode(raw), "images/1.png")
 
 
 FEATURES = """age,label,height

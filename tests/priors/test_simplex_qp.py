@@ -7,6 +7,7 @@ from scipy.optimize import Bounds, LinearConstraint, minimize
 from scipy.spatial.distance import cdist
 
 from onesided.core.errors import DataError
+from onesided.priors import simplex_qp
 from onesided.priors.simplex_qp import SimplexMinimum, interior_point, minimise_on_simplex
 
 Matrix = Float[np.ndarray, "n n"]
@@ -85,6 +86,13 @@ def test_few_rows_lead_to_the_minimum_over_all_rows(stretch: float, width: float
         kernel, linear, everything.weights
     )
     assert abs(difference) <= 1e-10
+
+
+def test_the_last_round_takes_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = gaussian(np.random.default_rng(0).normal(size=(300, 2)), 0.3)
+    linear = outside_the_hull(kernel, 1.05)
+    monkeypatch.setattr(simplex_qp, "MOST_ROUNDS", 2)
+    assert minimise_on_simplex(kernel, linear, start=np.arange(3)).gap <= 1e-11
 
 
 def slow_gap(kernel: Matrix, linear: Vector, weights: Vector) -> float:

@@ -1,4 +1,9 @@
-"""People's own image folders: one of positives, one of everything else, or one per class."""
+"""People's own image folders: one of positives, one of everything else, or one per class.
+
+Names of items are as the file system has them, so whoever writes them to a file passes
+them through `printable`. What is meant for reading only (sentences, class names, the list
+of skipped files) is printable already.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -138,7 +143,7 @@ def read_class_folders(
     return Samples(
         values=decoded.values,
         classes=np.array([index_of[name] for name in decoded.kept], np.int64),
-        names=tuple(map(printable, decoded.kept)),
+        names=decoded.kept,
         class_names=tuple(printable(folder.name) for folder in classes),
         kind=kind,
         skipped=_printable_names(decoded),
@@ -180,7 +185,7 @@ def read_groups(
     samples = Samples(
         values=_moved_to_front(decoded.values, keep),
         classes=classes[keep],
-        names=tuple(printable(decoded.kept[row]) for row in keep),
+        names=tuple(decoded.kept[row] for row in keep),
         class_names=CLASS_NAMES,
         kind=kind,
         skipped=_printable_names(decoded),

@@ -228,7 +228,7 @@ def _read_features(table: _Table) -> OneSided:
     samples = Samples(
         values=np.array(numbers, np.float32).reshape(len(labels), len(features)),
         classes=classes,
-        names=tuple(map(printable, names)),
+        names=tuple(names),
         class_names=CLASS_NAMES,
         kind="vector",
     )

@@ -72,20 +72,7 @@ def best_bin(
         gamma: Slack of the penalty.
         ties: How equal scores are counted.
     """
-    bins = _Bins.of(positive_scores, unlabelled_scores, delta=delta, gamma=gamma, ties=ties)
-    positive, unlabelled = bins.counts(bins.positive[None]), bins.counts(bins.unlabelled[None])
-    (ratio,), (place,) = bins.choose(positive, unlabelled)
-    if place < 0:
-        return BestBin(np.inf, 0.0, 0.0, 0.0, bins.penalty, np.inf)
-    share_positive = float(positive[0, place:].sum() / len(bins.positive))
-    return BestBin(
-        threshold=float(bins.levels[place]),
-        share_unlabelled=float(ratio) * share_positive,
-        share_positive=share_positive,
-        ratio=float(ratio),
-        penalty=bins.penalty,
-        bound=float(ratio) + bins.penalty / share_positive,
-    )
+    return _best(_Bins.of(positive_scores, unlabelled_scores, delta=delta, gamma=gamma, ties=ties))
 
 
 def bbe(
@@ -111,8 +98,8 @@ def bbe(
     40 000 scores and 200 resamples take about a second and 100 MB.
     """
     check_options(coverage=coverage, at_least=[("resamples", resamples, 1), ("seed", seed, 0)])
-    found = best_bin(positive_scores, unlabelled_scores, delta=delta, gamma=gamma, ties=ties)
     bins = _Bins.of(positive_scores, unlabelled_scores, delta=delta, gamma=gamma, ties=ties)
+    found = _best(bins)
     values = bins.resampled(resamples, np.random.default_rng(seed))
     low, high = np.quantile(values, [(1 - coverage) / 2, (1 + coverage) / 2])
     return PriorEstimate(
@@ -123,6 +110,22 @@ def bbe(
         n_positive=len(bins.positive),
         n_unlabelled=len(bins.unlabelled),
         notes=_notes(found, bins),
+    )
+
+
+def _best(bins: "_Bins") -> BestBin:
+    positive, unlabelled = bins.counts(bins.positive[None]), bins.counts(bins.unlabelled[None])
+    (ratio,), (place,) = bins.choose(positive, unlabelled)
+    if place < 0:
+        return BestBin(np.inf, 0.0, 0.0, 0.0, bins.penalty, np.inf)
+    share_positive = float(positive[0, place:].sum() / len(bins.positive))
+    return BestBin(
+        threshold=float(bins.levels[place]),
+        share_unlabelled=float(ratio) * share_positive,
+        share_positive=share_positive,
+        ratio=float(ratio),
+        penalty=bins.penalty,
+        bound=float(ratio) + bins.penalty / share_positive,
     )
 
 

@@ -54,7 +54,8 @@ def km2(
     is the spread at full size if noise falls with the square root of the size. It covers
     sampling noise and the grid of the search, not the bias of the method.
 
-    Memory: with n = N + M samples used, three arrays of 8 n^2 bytes (216 MB at 3000).
+    Memory: with n = N + M samples used, three arrays of 8 n^2 bytes (216 MB at 3000);
+    before that, for D > `dimensions` features, two or three of 8 D bytes times 10 000 rows.
 
     Args:
         positive: Labelled positives, one row or image per sample.
