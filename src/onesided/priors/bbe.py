@@ -209,7 +209,9 @@ class _Bins:
         place = bound.argmin(axis=1)
         rows = np.arange(len(place))
         found = admitted[rows, place]
-        return np.where(found, ratio[rows, place], 0.0), np.where(found, place, -1)
+        # The reference never considers the whole sample, whose ratio is 1, so it can exceed 1.
+        value = np.minimum(ratio[rows, place], 1.0)
+        return np.where(found, value, 0.0), np.where(found, place, -1)
 
     def resampled(self, resamples: int, rng: np.random.Generator) -> Float[np.ndarray, "draws"]:
         """Return the ratio of as many bootstrap samples, some at a time."""

@@ -1,0 +1,59 @@
+"""What every test shares: checked shapes, one thread, hypothesis without a stopwatch."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import jaxtyping
+
+# Before anything of ours is imported: modules that are loaded already stay unchecked.
+jaxtyping.install_import_hook(
+    [f"onesided.{layer}" for layer in ("losses", "state", "priors", "nets", "metrics")],
+    "beartype.beartype",
+)
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+import torch.multiprocessing as multiprocessing  # noqa: E402
+from hypothesis import settings  # noqa: E402
+from torch import Tensor  # noqa: E402
+
+# No deadline: a shared machine is slow at times, which says nothing about the code.
+settings.register_profile("local", deadline=None)
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile("repeatable" if os.environ.get("CI") else "local")
+
+# Test processes run side by side, and threads of several would fight over the cores.
+torch.set_num_threads(1)
+
+Worker = Callable[[], Mapping[str, Tensor]]
+"""What each process does; a function of a module, so that a new process can import it."""
+
+
+def _join_and_work(rank: int, worker: Worker, folder: Path) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=2
+    )
+    try:
+        torch.save(dict(worker()), folder / f"{rank}.pt")
+    finally:
+        dist.destroy_process_group()
+
+
+@pytest.fixture(scope="session")
+def in_two_processes(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[Worker], tuple[Mapping[str, Tensor], Mapping[str, Tensor]]]:
+    """Run a worker in two gloo processes and return what each of them found."""
+
+    def run(worker: Worker) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
+        folder = tmp_path_factory.mktemp("two")
+        multiprocessing.spawn(  # type: ignore[no-untyped-call]
+            _join_and_work, (worker, folder), nprocs=2
+        )
+        first, second = (torch.load(folder / f"{rank}.pt", weights_only=True) for rank in (0, 1))
+        return first, second
+
+    return run

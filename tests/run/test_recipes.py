@@ -1,0 +1,160 @@
+"""Every recipe is a row of the NcPU paper's Table 1, and says nothing but what is its own."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import onesided
+from onesided.core.config import merge
+from onesided.data.sources import SOURCES
+from onesided.engine.train_config import TrainConfig
+from onesided.methods import METHODS
+from onesided.methods.ncpu import NcPUConfig
+from onesided.run.config import RunConfig
+from onesided.run.presets import preset_settings, recipe_settings
+
+FOLDER = Path(onesided.__file__).parent / "recipes"
+RECIPES = sorted(FOLDER.glob("*/*.toml"))
+every_recipe = pytest.mark.parametrize(
+    "path", RECIPES, ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+
+# Overall accuracy in per cent, Table 1 of the paper.
+PUBLISHED = {
+    "cifar10": {
+        "ncpu": "97.36 ± 0.1",
+        "ce": "60.45 ± 0.1",
+        "supervised": "96.96 ± 0.2",
+        "upu": "65.52 ± 0.2",
+        "nnpu": "87.29 ± 0.5",
+        "imbpu": "87.29 ± 0.4",
+    },
+    "cifar100": {
+        "ncpu": "88.28 ± 0.6",
+        "ce": "50.36 ± 0.0",
+        "supervised": "89.65 ± 0.3",
+        "upu": "61.44 ± 0.9",
+        "nnpu": "72.00 ± 0.8",
+        "imbpu": "72.07 ± 0.7",
+    },
+    "stl10": {
+        "ncpu": "91.40 ± 0.4",
+        "ce": "50.30 ± 0.0",
+        "upu": "57.08 ± 0.4",
+        "nnpu": "80.62 ± 0.1",
+        "imbpu": "80.68 ± 0.6",
+    },
+}
+KM2_PRIORS = {"cifar10": 0.4781, "cifar100": 0.7188, "stl10": 0.4854}
+
+
+def resolved(data_name: str, method_name: str, preset: str = "paper") -> RunConfig:
+    """Return the run that a person gets who names data, method and preset, and nothing else."""
+    given = {"data": {"name": data_name}, "method": {"name": method_name}}
+    planned = preset_settings(
+        preset, data_name=data_name, method_name=method_name, rows=41_000, given=given
+    )
+    return RunConfig.from_settings(merge(planned, given))
+
+
+@every_recipe
+def test_a_recipe_is_filed_under_a_data_set_and_a_method_that_exist(path: Path) -> None:
+    assert path.parent.name in SOURCES
+    assert path.stem in METHODS
+
+
+def test_there_is_one_recipe_for_every_published_row_of_a_method_that_exists() -> None:
+    filed = {(path.parent.name, path.stem) for path in RECIPES}
+    assert filed == {(data, method) for data, row in PUBLISHED.items() for method in row}
+
+
+@every_recipe
+@pytest.mark.parametrize("preset", ["quick", "standard", "paper"])
+def test_a_recipe_gives_a_run_of_its_method_on_its_data(path: Path, preset: str) -> None:
+    config = resolved(path.parent.name, path.stem, preset)
+    assert config.data.name == path.parent.name
+    assert config.method_name == path.stem
+    assert type(config.method) is METHODS[path.stem]
+
+
+@every_recipe
+def test_the_paper_preset_takes_the_papers_network_and_epochs(path: Path) -> None:
+    config = resolved(path.parent.name, path.stem)
+    assert config.network.name == "resnet18"
+    assert config.train.epochs == 1300
+
+
+@every_recipe
+def test_the_first_line_names_the_source_and_the_published_accuracy(path: Path) -> None:
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith(f"# {METHODS[path.stem].card.title} on ")
+    assert "NcPU paper, Table 1" in first
+    published = PUBLISHED[path.parent.name][path.stem]
+    assert re.findall(r"OA (\d+\.\d+ ± \d+\.\d)", first) == [published]
+
+
+@every_recipe
+def test_a_recipe_holds_only_what_differs_from_the_defaults(path: Path) -> None:
+    recipe = recipe_settings(path.parent.name, path.stem)
+    assert set(recipe) <= {"train", "method", "prior"}
+    assert repeated(recipe, "train", TrainConfig) == []
+    assert repeated(recipe, "method", METHODS[path.stem]) == []
+
+
+def repeated(recipe: dict[str, Any], table: str, model: Any) -> list[str]:  # noqa: ANN401 - a class
+    """Return the settings that only say again what the default is."""
+    settings = recipe.get(table, {})
+    return [key for key, value in settings.items() if model.model_fields[key].default == value]
+
+
+@pytest.mark.parametrize(
+    ("data_name", "batch_size", "learning_rate", "entropy_weight"),
+    [("cifar10", 256, 1e-3, 5.0), ("cifar100", 256, 1e-3, 0.5), ("stl10", 512, 1e-2, 5.0)],
+)
+def test_ncpu_has_the_settings_of_the_papers_appendix(
+    data_name: str, batch_size: int, learning_rate: float, entropy_weight: float
+) -> None:
+    config = resolved(data_name, "ncpu")
+    method, train = config.method, config.train
+    assert isinstance(method, NcPUConfig)
+    assert (train.batch_size, train.learning_rate) == (batch_size, learning_rate)
+    assert (train.optimizer, train.momentum, train.schedule) == ("sgd", 0.9, "cosine")
+    assert method.variant == "paper"
+    assert (method.entropy_weight, method.alignment_weight) == (entropy_weight, 50)
+    assert method.warmup_epochs == 30
+    momenta = (
+        method.prototype_momentum,
+        method.target_momentum,
+        method.threshold_momentum,
+        method.encoder_momentum,
+    )
+    assert momenta == (0.99, 0.99, 0.99, 0.99)
+
+
+@pytest.mark.parametrize("data_name", list(PUBLISHED))
+def test_methods_that_need_a_prior_get_the_one_the_paper_used(data_name: str) -> None:
+    for method_name in PUBLISHED[data_name]:
+        given = recipe_settings(data_name, method_name).get("prior")
+        needed = METHODS[method_name].needs.prior
+        assert given == (KM2_PRIORS[data_name] if needed else None)
+
+
+@pytest.mark.parametrize("data_name", list(PUBLISHED))
+def test_the_priors_are_values_that_the_bisection_of_km2_can_return(data_name: str) -> None:
+    # Eight halvings of [1, 8] end in the middle of a cell: 1 - 512 / (512 + 7 j), j odd.
+    reachable = {round(1 - 512 / (512 + 7 * j), 4) for j in range(1, 512, 2)}
+    assert KM2_PRIORS[data_name] in reachable
+
+
+@pytest.mark.parametrize("method_name", ["ce", "upu", "nnpu", "imbpu"])
+def test_baselines_on_stl10_keep_their_learning_rate_but_take_its_batch(method_name: str) -> None:
+    train = resolved("stl10", method_name).train
+    assert (train.batch_size, train.learning_rate) == (512, 1e-3)
+
+
+def test_supervised_has_no_recipe_where_nobody_knows_the_classes() -> None:
+    assert METHODS["supervised"].needs.truth
+    assert SOURCES["stl10"].prior is None
+    assert recipe_settings("stl10", "supervised") == {}
