@@ -15,9 +15,9 @@ jaxtyping.install_import_hook(
 import pytest  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
-import torch.multiprocessing as multiprocessing  # noqa: E402
 from hypothesis import settings  # noqa: E402
 from torch import Tensor  # noqa: E402
+from torch.multiprocessing.spawn import spawn  # noqa: E402
 
 # No deadline: a shared machine is slow at times, which says nothing about the code.
 settings.register_profile("local", deadline=None)
@@ -50,9 +50,7 @@ def in_two_processes(
 
     def run(worker: Worker) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
         folder = tmp_path_factory.mktemp("two")
-        multiprocessing.spawn(  # type: ignore[no-untyped-call]
-            _join_and_work, (worker, folder), nprocs=2
-        )
+        spawn(_join_and_work, (worker, folder), nprocs=2)  # type: ignore[no-untyped-call]
         first, second = (torch.load(folder / f"{rank}.pt", weights_only=True) for rank in (0, 1))
         return first, second
 

@@ -18,7 +18,7 @@ from onesided.engine.log import EpochLog
 from onesided.engine.predict import Predictor
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
-from onesided.methods.base import Method
+from onesided.methods.base import Method, MethodConfig
 from onesided.nets.build import NetworkConfig, build_backbone, seeded
 
 SEED = 3
@@ -33,6 +33,12 @@ class Case:
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def config(self) -> MethodConfig:
+        """Return its settings, made small."""
+        known = METHODS[self.name].model_fields
+        small = {key: value for key, value in SMALL.items() if key in known}
+        return METHODS[self.name].from_settings({**small, **self.settings})
 
     def __str__(self) -> str:
         return "-".join([self.name, *map(str, self.settings.values())])
@@ -66,9 +72,7 @@ def toy_split(seed: int = 57) -> PUSplit:
 
 def build(case: Case, split: PUSplit, *, normalisation: str = "batch") -> Method:
     """Return the untrained method of a case, with a network of a few thousand weights."""
-    config_class = METHODS[case.name]
-    small = {key: value for key, value in SMALL.items() if key in config_class.model_fields}
-    config = config_class.from_settings({**small, **case.settings})
+    config = case.config()
     facts = DataFacts(
         rows=len(split.train),
         labelled=int(split.train.labelled.sum()),

@@ -4,14 +4,14 @@ import json
 import os
 import random
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
-from onesided.core.batch import Outputs
+from onesided.core.batch import Outputs, PUBatch
 from onesided.core.clock import Clock
 from onesided.core.errors import Interrupted
 from onesided.data.loader import Loader
@@ -42,7 +42,7 @@ def gradient_method(case: Case) -> GradientMethod:
     return method
 
 
-def one_step(method: GradientMethod, epoch: int = 2) -> tuple[Outputs, "object", Clock]:
+def one_step(method: GradientMethod, epoch: int = 2) -> tuple[Outputs, PUBatch, Clock]:
     split = toy_split()
     loader = Loader(
         split.train,
@@ -178,7 +178,7 @@ def test_the_loss_touches_no_parameter(case: Case) -> None:
     with torch.no_grad():
         for parameter in method.parameters():
             parameter.fill_(float("nan"))
-    losses = method.loss(Outputs(values), batch, clock)  # type: ignore[arg-type]
+    losses = method.loss(Outputs(values), batch, clock)
     assert torch.isfinite(losses.total)
 
 
@@ -186,7 +186,7 @@ def test_the_loss_touches_no_parameter(case: Case) -> None:
 def test_the_loss_reaches_every_parameter_that_learns(case: Case) -> None:
     method = gradient_method(case)
     outputs, batch, clock = one_step(method)
-    method.loss(outputs, batch, clock).total.backward()  # type: ignore[arg-type, no-untyped-call]
+    method.loss(outputs, batch, clock).total.backward()  # type: ignore[no-untyped-call]
     silent = [n for n, p in method.named_parameters() if p.requires_grad and p.grad is None]
     assert not silent
 
@@ -195,10 +195,8 @@ def test_the_loss_reaches_every_parameter_that_learns(case: Case) -> None:
 def test_a_batch_without_positives_gives_a_number(case: Case) -> None:
     method = gradient_method(case)
     outputs, batch, clock = one_step(method)
-    from dataclasses import replace
-
-    none = replace(batch, labelled=torch.zeros(24, dtype=torch.bool))  # type: ignore[type-var]
-    assert torch.isfinite(method.loss(outputs, none, clock).total)  # type: ignore[arg-type]
+    none = replace(batch, labelled=torch.zeros(24, dtype=torch.bool))
+    assert torch.isfinite(method.loss(outputs, none, clock).total)
 
 
 @every_case
@@ -206,15 +204,13 @@ def test_a_saved_model_scores_as_the_trained_one(case: Case, tmp_path: Path) -> 
     split = toy_split()
     method = build(case, split)
     predictor = train(method, split)
-    config = method.config if isinstance(method, nn.Module) else case.settings
-    settings = config.model_dump(mode="json") if hasattr(config, "model_dump") else dict(config)
     channels = split.sample_shape[0]
     save_model(
         tmp_path,
         method,
         ModelDescription(
             method=case.name,
-            settings=settings,
+            settings=case.config().model_dump(mode="json"),
             network=NetworkConfig(width=0.125),
             sample_shape=split.sample_shape,
             mean=(0.5,) * channels,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as multiprocessing
+from torch.multiprocessing.spawn import spawn
 
 from onesided.methods.base import GradientMethod
 from tests.contract.cases import CASES, Case, build, toy_split, train
@@ -39,7 +39,7 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    multiprocessing.spawn(_worker, (port, GRADIENT_CASES, str(folder)), nprocs=2)  # type: ignore[no-untyped-call]
+    spawn(_worker, (port, GRADIENT_CASES, str(folder)), nprocs=2)  # type: ignore[no-untyped-call]
     return folder
 
 

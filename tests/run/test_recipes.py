@@ -2,12 +2,11 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import onesided
-from onesided.core.config import merge
+from onesided.core.config import Config, Settings, merge
 from onesided.data.sources import SOURCES
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
@@ -103,7 +102,7 @@ def test_a_recipe_holds_only_what_differs_from_the_defaults(path: Path) -> None:
     assert repeated(recipe, "method", METHODS[path.stem]) == []
 
 
-def repeated(recipe: dict[str, Any], table: str, model: Any) -> list[str]:  # noqa: ANN401 - a class
+def repeated(recipe: Settings, table: str, model: type[Config]) -> list[str]:
     """Return the settings that only say again what the default is."""
     settings = recipe.get(table, {})
     return [key for key, value in settings.items() if model.model_fields[key].default == value]

@@ -18,12 +18,12 @@ def prototypes(start: list[list[float]]) -> Prototypes:
 def follow_slowly(
     start: torch.Tensor, rows: torch.Tensor, momentum: float, normalise: Normalisation
 ) -> torch.Tensor:
-    mean = start.clone()
+    mean: torch.Tensor = start.clone()
     for row in rows:
         mean = momentum * mean + (1 - momentum) * row
         if normalise == "sample":
             mean = mean / mean.norm()
-    return mean / mean.norm()
+    return F.normalize(mean, dim=0)
 
 
 @pytest.mark.parametrize(

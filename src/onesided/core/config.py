@@ -6,10 +6,12 @@ TOML and not Python or YAML: data, not code; no anchors, no surprises in `no` an
 import difflib
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from datetime import date, time
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -52,6 +54,8 @@ def read_toml(path: Path) -> Settings:
         raise ConfigError(f"There is no configuration file {path}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def parse_assignment(text: str) -> Settings:
@@ -60,14 +64,22 @@ def parse_assignment(text: str) -> Settings:
     parts = key.strip().split(".")
     if not equals or not all(parts):
         raise ConfigError(f"--set takes KEY=VALUE, for example train.epochs=5; got {text!r}.")
-    try:
-        parsed: Any = tomllib.loads(f"value = {value.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        parsed = value.strip()
+    parsed: Any = _value_of(value.strip())
     for part in reversed(parts):
         parsed = {part: parsed}
     settings: Settings = parsed
     return settings
+
+
+def _value_of(text: str) -> object:
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    # No setting is a date, but a folder may be called 2024-01-31; and a second line that
+    # happens to be an assignment must not get lost.
+    is_word = len(document) > 1 or isinstance(document["value"], date | time)
+    return text if is_word else document["value"]
 
 
 def merge(*layers: Mapping[str, Any]) -> Settings:
@@ -101,12 +113,32 @@ def dump_toml(settings: Mapping[str, Any]) -> str:
 
 def _toml_lines(settings: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
     plain = {k: v for k, v in settings.items() if not isinstance(v, Mapping) and v is not None}
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
+    lines = [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in plain.items()]
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            inner = (*path, key)
+            inner = (*path, _toml_key(key))
             lines += ["", f"[{'.'.join(inner)}]", *_toml_lines(value, inner)]
     return lines
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_value(key)
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, float):
+        return float.__repr__(value)  # JSON says Infinity and NaN, TOML inf and nan
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(
+                f"{value!r} is not valid UTF-8, and TOML can hold nothing else. Rename that file "
+                "or folder."
+            ) from None
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _one_sentence(model: type[BaseModel], error: ValidationError, where: str) -> str:
@@ -127,7 +159,7 @@ def _fields_at(model: type[BaseModel], location: list[str]) -> list[str]:
     fields = model.model_fields
     for part in location:
         annotation = fields[part].annotation if part in fields else None
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            break
-        fields = annotation.model_fields
+        for inner in (annotation, *get_args(annotation)):  # Inner, Inner | None, tuple[Inner, ...]
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                fields = inner.model_fields
     return list(fields)

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from onesided.core.batch import Outputs, PUBatch
+from onesided.core.errors import ConfigError
 
 
 def rank() -> int:
@@ -40,7 +41,12 @@ def wait_for_all() -> None:
 
 def shard(length: int) -> slice:
     """Return this process's contiguous part of `length` rows."""
-    size = length // world()
+    size, rest = divmod(length, world())
+    if rest:
+        raise ConfigError(
+            f"A batch of {length} rows cannot be shared equally by {world()} processes. Make "
+            f"train.batch_size a multiple of {world()}."
+        )
     return slice(rank() * size, (rank() + 1) * size)
 
 
@@ -55,8 +61,9 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: torch.autograd.function.FunctionCtx, shard_of: Tensor) -> Tensor:
-        parts = [torch.empty_like(shard_of) for _ in range(world())]
-        dist.all_gather(parts, shard_of.contiguous())
+        mine = shard_of.contiguous()
+        parts = [torch.empty_like(mine) for _ in range(world())]
+        dist.all_gather(parts, mine)
         return torch.cat(parts)
 
     @staticmethod

@@ -50,7 +50,12 @@ def normalise_pu_labels(
     Returns:
         `labelled` (observed positive) and `known` (POSITIVE, NEGATIVE or UNKNOWN).
     """
-    values = np.asarray(labels)
+    try:
+        values = np.asarray(labels)
+    except ValueError:
+        raise DataError(
+            "Labels must be one number per sample; got a list of lists of unequal length."
+        ) from None
     if values.ndim != 1:
         raise DataError(
             f"Labels must be one number per sample; got an array of shape {values.shape}."
@@ -78,7 +83,7 @@ def normalise_pu_labels(
         raise DataError("No label is 1: at least a few positives are needed to learn from.")
     unlabelled = values == 0 if labels_mean == "pnu" else ~labelled
     if not unlabelled.any():
-        raise DataError("Every sample is labelled positive: unlabelled samples (0) are needed too.")
+        raise DataError("No sample is unlabelled; samples that nobody labelled (0) are needed too.")
     known = np.full(len(values), UNKNOWN, dtype=np.int8)
     known[labelled] = POSITIVE
     if labels_mean == "pnu":

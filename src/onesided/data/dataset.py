@@ -113,7 +113,9 @@ class PUSplit:
         """Return a hash of every name and role, so that equal splits are provably equal."""
         digest = hashlib.sha256()
         for role, name in self.roles():
-            digest.update(f"{role}\x1f{name}\x1e".encode("utf-8", "surrogateescape"))
+            # Doubled inside a name, so that no hostile file name can pose as two rows.
+            unambiguous = name.replace("\x1e", "\x1e\x1e")
+            digest.update(f"{role}\x1f{unambiguous}\x1e".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
 
     def roles(self) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from onesided.core.batch import Augment, Batching, CleanBatch, Mixed, PUBatch, Stratified
 from onesided.core.clock import Clock
 from onesided.core.dist import shard
+from onesided.core.errors import ContractError
 from onesided.core.rng import generator, numpy_generator
 from onesided.data.augment import augment
 from onesided.data.dataset import LabelledDataset, PUDataset
@@ -120,6 +121,11 @@ class Loader:
         return random.permuted(batches, axis=1).ravel()
 
     def _positives_per_batch(self, batching: Stratified, labelled: np.ndarray) -> int:
+        if not labelled.any():
+            raise ContractError(
+                "Stratified batches need labelled positives, and the rows to train on hold none. "
+                "Add positives to the stage's rows, or use mixed batches."
+            )
         natural = round(self.batch_size * float(labelled.mean()))
         wanted = batching.positives or max(natural, 1)
         return max(1, min(wanted, self.batch_size - 1))

@@ -11,9 +11,11 @@ A split is a pure function of the samples and its recipe, so a recipe is all tha
 has to store; the hash proves that two runs saw the same split.
 """
 
+from typing import Self
+
 import numpy as np
 from jaxtyping import Bool
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from onesided.core.config import Config
 from onesided.core.errors import ConfigError, DataError
@@ -54,6 +56,15 @@ class SplitRecipe(Config):
     seed: int = 57
     """Seed of the split, apart from the run's seed: repeats share one split, as in the paper."""
 
+    @model_validator(mode="after")
+    def _hold_out_both_or_neither(self) -> Self:
+        if bool(self.validation_positives) != bool(self.validation_unlabelled):
+            raise ValueError(
+                f"validation_positives is {self.validation_positives} and validation_unlabelled "
+                f"is {self.validation_unlabelled}; hold out some of both, or set both to 0"
+            )
+        return self
+
 
 def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
     """Make the PU problem that the recipe describes from a labelled data set.
@@ -64,12 +75,14 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
     """
     train = source.train
     positive = np.isin(train.classes, recipe.positive_classes)
-    random = np.random.RandomState(recipe.seed)
+    negative = ~positive & (train.classes != UNKNOWN)
+    random = _legacy_generator(recipe.seed)
     positives = _Deck("positives", np.flatnonzero(positive), random)
-    negatives = _Deck("negatives", np.flatnonzero(~positive), random)
+    negatives = _Deck("negatives", np.flatnonzero(negative), random)
 
-    if source.unlabelled is not None and recipe.prior is None:
-        return _with_publishers_unlabelled(source, source.unlabelled, recipe, positives, random)
+    if (pool := source.unlabelled) is not None and recipe.prior is None:
+        deck = _Deck("unlabelled samples", np.arange(len(pool)), random)
+        return _with_publishers_unlabelled(source, pool, recipe, positives, negatives, deck)
     if recipe.prior is None:
         raise ConfigError(
             "data.prior is missing: give the share of positives to put into U, for example 0.4."
@@ -79,7 +92,7 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
         positives, negatives, recipe.positives, recipe.unlabelled, recipe.prior, random
     )
     held_out = None
-    if recipe.validation_positives and recipe.validation_unlabelled:
+    if recipe.validation_positives:
         held_out = deal(
             positives,
             negatives,
@@ -88,12 +101,11 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
             recipe.prior,
             random,
         )
-    clean = np.concatenate([positives.take(recipe.clean), negatives.take(recipe.clean)])
     return PUSplit(
         train=_pu(train, positive, labelled, unlabelled),
         test=_labelled(source.test, recipe),
         validation=_pu(train, positive, *held_out) if held_out else None,
-        clean=_known(train, positive, clean) if recipe.clean else None,
+        clean=_clean(train, recipe, positives, negatives),
         kind=train.kind,
         scenario=recipe.scenario,
     )
@@ -125,21 +137,29 @@ def split_one_sided(
             f"{len(unlabelled)} unlabelled samples are too few; at least {MINIMUM_POSITIVES} "
             "are needed."
         )
-    random = np.random.RandomState(seed)
+    random = _legacy_generator(seed)
     positives, unlabelled = random.permutation(positives), random.permutation(unlabelled)
     # Half of a handful would starve training, a tenth of a million is needless work.
     out_p = min(round(len(positives) * held_out_share), 1000)
     out_u = min(round(len(unlabelled) * held_out_share), 5000)
+    if not (out_p and out_u):
+        out_p = out_u = 0  # one of the two alone measures nothing: train on it
     known = samples.classes == POSITIVE
     validation = _pu(samples, known, positives[:out_p], unlabelled[:out_u], samples.classes)
     return PUSplit(
         train=_pu(samples, known, positives[out_p:], unlabelled[out_u:], samples.classes),
         test=test,
-        validation=validation if out_p and out_u else None,
+        validation=validation if out_p else None,
         clean=None,
         kind=samples.kind,
         scenario=scenario,
     )
+
+
+def _legacy_generator(seed: int) -> np.random.RandomState:
+    if not 0 <= seed < 2**32:
+        raise ConfigError(f"data.seed is {seed}; expected a whole number from 0 to {2**32 - 1}.")
+    return np.random.RandomState(seed)
 
 
 class _Deck:
@@ -206,11 +226,11 @@ def _with_publishers_unlabelled(
     pool: Samples,
     recipe: SplitRecipe,
     positives: _Deck,
-    random: np.random.RandomState,
+    negatives: _Deck,
+    deck: _Deck,
 ) -> PUSplit:
     """Use the publisher's own unlabelled part (STL-10): nobody knows its truth."""
     train = source.train
-    deck = _Deck("unlabelled samples", np.arange(len(pool)), random)
     truth = np.concatenate([np.full(len(train), POSITIVE), np.full(len(pool), UNKNOWN)])
     both = Joined(train, pool)
 
@@ -225,16 +245,15 @@ def _with_publishers_unlabelled(
         )
 
     data = rows(recipe.positives, recipe.unlabelled)
-    with_validation = recipe.validation_positives and recipe.validation_unlabelled
     return PUSplit(
         train=data,
         test=_labelled(source.test, recipe),
         validation=(
             rows(recipe.validation_positives, recipe.validation_unlabelled)
-            if with_validation
+            if recipe.validation_positives
             else None
         ),
-        clean=None,
+        clean=_clean(train, recipe, positives, negatives),
         kind=train.kind,
         scenario=recipe.scenario,
     )
@@ -257,10 +276,20 @@ def _pu(
     )
 
 
-def _known(samples: Samples, positive: np.ndarray, index: np.ndarray) -> LabelledDataset:
+def _clean(
+    samples: Samples, recipe: SplitRecipe, positives: _Deck, negatives: _Deck
+) -> LabelledDataset | None:
+    if not recipe.clean:
+        return None
+    index = np.concatenate([positives.take(recipe.clean), negatives.take(recipe.clean)])
+    return _known(samples, recipe, index)
+
+
+def _known(samples: Samples, recipe: SplitRecipe, index: np.ndarray) -> LabelledDataset:
+    positive = np.isin(samples.classes[index], recipe.positive_classes)
     return LabelledDataset(
         values=Selection(samples.values, index),
-        truth=np.where(positive[index], POSITIVE, NEGATIVE).astype(np.int64),
+        truth=np.where(positive, POSITIVE, NEGATIVE).astype(np.int64),
         names=tuple(samples.names[row] for row in index),
     )
 
@@ -268,5 +297,4 @@ def _known(samples: Samples, positive: np.ndarray, index: np.ndarray) -> Labelle
 def _labelled(samples: Samples | None, recipe: SplitRecipe) -> LabelledDataset | None:
     if samples is None:
         return None
-    positive = np.isin(samples.classes, recipe.positive_classes)
-    return _known(samples, positive, np.arange(len(samples)))
+    return _known(samples, recipe, np.flatnonzero(samples.classes != UNKNOWN))

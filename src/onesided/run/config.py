@@ -14,7 +14,8 @@ from pydantic import Field
 from onesided.core.config import Config, Settings, nearest
 from onesided.core.errors import ConfigError
 from onesided.data.dataset import Scenario
-from onesided.data.sources import SOURCES
+from onesided.data.files import printable
+from onesided.data.sources import source_named
 from onesided.data.split import SplitRecipe
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import method_named
@@ -61,6 +62,12 @@ class OwnConfig(Config):
 
 
 DataConfig = SetConfig | OwnConfig
+EXAMPLES = {
+    "data": "data.held_out=0.3",
+    "method": "method.name=nnpu",
+    "network": "network.name=small",
+    "train": "train.epochs=20",
+}
 PATHS = frozenset(
     {"root", "positive_folder", "unlabelled_folder", "negative_folder", "test_folder", "table"}
 )
@@ -87,7 +94,10 @@ class RunConfig:
                 raise ConfigError(f"{where}: unknown setting '{key}'.{nearest(key, known)}")
         for table in ("data", "method", "network", "train"):
             if not isinstance(settings.get(table, {}), Mapping):
-                raise ConfigError(f"{where}: {table} must be a table of settings.")
+                raise ConfigError(
+                    f"{where}: {table} is {settings[table]!r}, but it is a table of settings. "
+                    f"Set one of them, for example {EXAMPLES[table]}."
+                )
         method = dict(settings.get("method", {}))
         name = str(method.pop("name", "ncpu"))
         return cls(
@@ -105,7 +115,10 @@ class RunConfig:
         return {
             "seed": self.seed,
             "prior": self.prior,
-            "data": self.data.model_dump(mode="json", exclude_none=True),
+            "data": {
+                key: storable(value) if key in PATHS else value
+                for key, value in self.data.model_dump(exclude_none=True).items()
+            },
             "method": {"name": self.method_name, **self.method.model_dump(mode="json")},
             "network": self.network.model_dump(mode="json"),
             "train": self.train.model_dump(mode="json"),
@@ -124,16 +137,16 @@ def data_config(settings: Mapping[str, Any], where: str) -> DataConfig:
     """Return the data settings, with a published set's own numbers where none are given."""
     name = settings.get("name")
     where = f"{where} [data]"
+    if not isinstance(name, str | None):
+        raise ConfigError(f"{where}: name: a data set has a name, such as digits. Got {name!r}.")
     if name in ("folders", "table"):
         return OwnConfig.from_settings(settings, where)
     if name is None:
         raise ConfigError(
-            f"{where}: no data was named. Give two folders (-p and -u), a table (--table), or a "
-            "data set (--data); onesided data list shows them."
+            "No data was named. Give two folders (-p and -u), a table (--table), or a data set "
+            "(--data); onesided data list shows them."
         )
-    if name not in SOURCES:
-        raise ConfigError(f"There is no data set '{name}'.{nearest(str(name), SOURCES)}")
-    entry = SOURCES[name]
+    entry = source_named(name)
     published = {
         "positive_classes": entry.positive_classes,
         "positives": entry.positives,
@@ -150,11 +163,8 @@ def check_prior(value: object) -> Prior:
     match value:
         case "auto" | "km2" | "km1" | "truth":
             return value
-        case str():
-            try:
-                return check_prior(float(value))
-            except ValueError:
-                pass
+        case str() if (number := _as_number(value)) is not None:
+            return check_prior(number)
         case bool():
             pass
         case int() | float():
@@ -167,6 +177,22 @@ def check_prior(value: object) -> Prior:
     raise ConfigError(
         f"The prior is {value!r}; expected a number between 0 and 1, or auto, km2, km1."
     )
+
+
+def storable(path: str) -> str:
+    """Return a path that UTF-8 can hold; `original_name` undoes it where it had to change."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return printable(path)
+    return path
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _check_seed(value: object) -> int:

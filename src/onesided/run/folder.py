@@ -1,7 +1,6 @@
 """The run folder: which files there are, who owns it, and that nothing in it is half written."""
 
 import csv
-import io
 import json
 import os
 import platform
@@ -26,6 +25,8 @@ OURS = frozenset(
     {CONFIG, MANIFEST, SPLIT, LOG, LAST, RESULT, SCORES, REPORT_DATA, REPORT, COMPARISON}
     | {WEIGHTS, DESCRIPTION}
 )
+RESULT_KEYS = ("method", "seed", "threshold", "test", "pu", "warnings")
+RUN_AS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -42,20 +43,12 @@ class RunFolder:
 
     def claim(self, *, overwrite: bool) -> None:
         """Make the folder ours: new, the same run again, or refused with the reason."""
-        if self.path.exists() and not self.path.is_dir():
-            raise OnesidedError(f"{self.path} is a file; -o takes a folder.")
-        owner = read_json(self.path / MANIFEST).get("identity") if self._has(MANIFEST) else None
-        if owner == self.identity and not overwrite:
-            return
+        refuse_file(self.path)
         if overwrite:
-            for name in OURS:
-                (self.path / name).unlink(missing_ok=True)
-        elif owner is not None:
-            raise OnesidedError(
-                f"{self.path} holds another run (other settings, data or seed). Choose another "
-                "folder, repeat that run's settings to resume it, or replace it with --overwrite."
-            )
-        elif self.path.exists() and any(self.path.iterdir()):
+            self._clear()
+        elif self._has(MANIFEST):
+            self._check_owner()
+        elif not self._nearly_empty():
             raise OnesidedError(
                 f"{self.path} is not empty and holds no run. Choose a new folder, or add a run "
                 "to it with --overwrite (files that are not ours stay)."
@@ -63,24 +56,32 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OnesidedError(f"Cannot make the folder {self.path}: {error.strerror}.") from None
+            raise OnesidedError(
+                f"Cannot make the folder {self.path} ({error.strerror}). Choose another with -o."
+            ) from None
+        self._remove(self._half_written())
 
     def finished(self) -> dict[str, Any] | None:
         """Return the result of a finished run, or None."""
-        return read_json(self.path / RESULT) if self._has(RESULT) else None
+        return read_result(self.path) if self._has(RESULT) else None
 
     def describe(
         self, config: RunConfig, roles: Sequence[tuple[str, str]], facts: Mapping[str, Any]
     ) -> None:
-        """Write what the run is: configuration, manifest and split. The manifest comes last."""
+        """Write what the run is: manifest, configuration and split.
+
+        The manifest comes first, because it says whose folder this is: killed after the
+        first file, the same command must still find its own run here, and not a stranger's.
+        """
+        self.write_json(MANIFEST, {"identity": self.identity, **facts, **environment()})
         self.write_text(CONFIG, dump_toml(config.to_settings()))
         self.write_table(SPLIT, ("item", "role"), ((name, role) for role, name in roles))
-        self.write_json(MANIFEST, {"identity": self.identity, **facts, **environment()})
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file, complete or not at all."""
         with replacing(self.path / name) as file:
-            file.write(text.encode())
+            # A lone surrogate has no UTF-8; names are printable by now, so none should come.
+            file.write(text.encode("utf-8", "backslashreplace"))
 
     def write_json(self, name: str, content: object) -> None:
         """Write a JSON file; numbers that are not finite are our own mistake and refused."""
@@ -95,39 +96,107 @@ class RunFolder:
     def _has(self, name: str) -> bool:
         return (self.path / name).exists()
 
+    def _check_owner(self) -> None:
+        if read_json(self.path / MANIFEST).get("identity") != self.identity:
+            raise OnesidedError(
+                f"{self.path} holds another run (other settings, data or seed). Choose another "
+                "folder, repeat that run's settings to resume it, or replace it with --overwrite."
+            )
+
+    def _clear(self) -> None:
+        self._remove([self.path / name for name in OURS] + self._half_written())
+
+    def _nearly_empty(self) -> bool:
+        """Whether nothing is there but what a process leaves that was killed at once."""
+        if not self.path.exists():
+            return True
+        return set(self.path.iterdir()) <= set(self._half_written())
+
+    def _half_written(self) -> list[Path]:
+        """Return files that a killed process was writing; see `replacing`."""
+        return [path for name in OURS for path in self.path.glob(f".{name}.*.part")]
+
+    def _remove(self, paths: Iterable[Path]) -> None:
+        for path in paths:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise OnesidedError(
+                    f"Cannot remove {path} ({error.strerror}). Remove it by hand, or choose "
+                    "another folder with -o."
+                ) from None
+
+
+def refuse_file(path: Path) -> None:
+    """Refuse an output that is a file already."""
+    if path.exists() and not path.is_dir():
+        raise OnesidedError(f"{path} is a file, and -o takes a folder. Choose another name.")
+
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return CSV with names escaped: no broken encoding, and no formula a spreadsheet runs.
-
-    A cell that starts with = + - @ would be executed by a spreadsheet; a leading
-    apostrophe makes it text.
-    """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    """Return CSV whose first column is a name that no spreadsheet takes for a formula."""
+    lines = _Lines()
+    # Python 3.11 quotes only what is in the line terminator: with a mere line feed, a
+    # carriage return inside a name would end the row for every reader.
+    writer = csv.writer(lines, lineterminator="\r\n")
     writer.writerow(columns)
     for first, *rest in rows:
-        writer.writerow((spreadsheet_safe(printable(str(first))), *rest))
-    return buffer.getvalue()
+        writer.writerow((spreadsheet_safe(str(first)), *rest))
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
+
+
+class _Lines(list[str]):
+    """What a CSV writer writes to; one entry per row."""
+
+    write = list.append
 
 
 def spreadsheet_safe(text: str) -> str:
-    """Return the text with an apostrophe in front where a spreadsheet would run it."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    """Return the text with an apostrophe in front where a spreadsheet would run it.
+
+    A cell that starts with = + - @ is a formula to a spreadsheet; an apostrophe makes it
+    text. Names that have such an apostrophe already get a second, so that none become one.
+    """
+    return f"'{text}" if text.lstrip("'").startswith(RUN_AS_FORMULA) else text
+
+
+def name_in_cell(cell: str) -> str:
+    """Return the name that `spreadsheet_safe` was given."""
+    guarded = cell.startswith("'") and cell.lstrip("'").startswith(RUN_AS_FORMULA)
+    return cell[1:] if guarded else cell
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """Return `result.json` of a finished run."""
+    content = read_json(folder / RESULT)
+    for key in RESULT_KEYS:
+        if key not in content:
+            raise OnesidedError(
+                f"{folder / RESULT} lacks '{key}', so onesided fit did not write it as it is. "
+                "Restore it from a copy, or train again with --overwrite."
+            )
+    return content
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """Return a JSON file of a run folder."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise DataNotFound(
             f"There is no {path.name} in {path.parent}. Give the folder of a run that onesided fit "
             "finished, or finish it with the same fit command."
         ) from None
-    except (OSError, ValueError) as error:
-        raise OnesidedError(f"{path} cannot be read ({error}).") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise OnesidedError(
+            f"{path} cannot be read ({error}). Restore it from a copy, or train again with "
+            "--overwrite."
+        ) from None
     if not isinstance(content, dict):
-        raise OnesidedError(f"{path} should hold a table, and does not.")
+        raise OnesidedError(
+            f"{path} should hold a JSON object and holds something else. Restore it from a copy, "
+            "or train again with --overwrite."
+        )
     return content
 
 
