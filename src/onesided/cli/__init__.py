@@ -1,5 +1,7 @@
 """One verb per job. Heavy imports happen inside commands, so that --help answers at once."""
 
+import io
+import signal
 import sys
 
 import typer
@@ -12,6 +14,8 @@ from onesided.cli.methods import methods
 from onesided.cli.rank import rank
 from onesided.cli.report import report
 from onesided.core.errors import OnesidedError
+
+STOPPED = 128 + signal.SIGINT
 
 app = typer.Typer(
     name="onesided",
@@ -29,15 +33,30 @@ app.add_typer(data, name="data")
 
 def main() -> None:
     """Run a command; bad input gets one sentence and exit code 2, never a traceback."""
+    _print_anything()
     try:
-        app()
+        app(prog_name="onesided")
     except OnesidedError as error:
-        print(f"onesided: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("onesided: stopped.", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        # `onesided data list | head` closes our output early; there is nobody to tell.
-        sys.stderr.close()
-        sys.exit(0)
+        _fail(str(error), error.exit_code)
+    except OSError as error:
+        # A full disk, a missing permission: nothing that a traceback would explain better.
+        place = f" {error.filename}" if error.filename is not None else ""
+        _fail(f"The system refused{place}: {error.strerror or error}.", OnesidedError.exit_code)
+    except SystemExit as leaving:
+        # Ctrl-C outside training arrives as typer's own exit, which says nothing.
+        if leaving.code == STOPPED:
+            _fail("Stopped. The same command starts again from what was saved.", STOPPED)
+        raise
+
+
+def _fail(sentence: str, exit_code: int) -> None:
+    from onesided.cli.show import visible
+
+    print(f"onesided: {visible(sentence)}", file=sys.stderr)
+    sys.exit(exit_code)
+
+
+def _print_anything() -> None:
+    """Let no terminal's encoding stop a command: what it lacks is shown as an escape."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")

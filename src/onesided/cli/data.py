@@ -66,7 +66,9 @@ def list_sets(as_json: Json = False) -> None:
 
 @data.command("get")
 def get(name: Name, root: Root, as_json: Json = False, quiet: Quiet = False) -> None:
-    """Download a data set from its official address, checked and continued where it broke off.
+    """Download a data set from its official address.
+
+    What arrives is checked; the same command continues where it broke off.
 
     Example: onesided data get cifar10 --root DATA
     """
@@ -75,7 +77,7 @@ def get(name: Name, root: Root, as_json: Json = False, quiet: Quiet = False) -> 
 
     with counting(f"getting {name}", quiet=quiet or as_json) as counter:
         statuses = fetch(name, root, counter)
-    _show(statuses, as_json)
+    _show(name, root, statuses, as_json)
 
 
 @data.command("check")
@@ -86,20 +88,27 @@ def check(name: Name, root: Root, as_json: Json = False) -> None:
     """
     from onesided.data.download import check as check_files
 
-    _show(check_files(name, root), as_json)
+    _show(name, root, check_files(name, root), as_json)
 
 
-def _show(statuses: "Sequence[FileStatus]", as_json: bool) -> None:
-    """Print the state of every file; exit with 2 where one is not good."""
-    from onesided.cli.show import console, print_json
+def _show(name: str, root: Path, statuses: "Sequence[FileStatus]", as_json: bool) -> None:
+    """Print the state of every file; fail where one is not good."""
+    from onesided.cli.show import print_json, say
+    from onesided.core.errors import DataNotFound
 
     bad = [status for status in statuses if status.state != "good"]
     if as_json:
         print_json([{"path": str(status.path), "state": status.state} for status in statuses])
     else:
         for status in statuses:
-            console.print(f"{status.state}: {status.path}", markup=False, highlight=False)
+            sizes = ""
+            if status.state == "wrong size":
+                sizes = f" ({status.found_size} bytes instead of {status.expected_size})"
+            say(f"{status.state}: {status.path}{sizes}")
         if not statuses:
-            console.print("Embedded: there is nothing to get or check.")
+            say(f"{name} is embedded: there is nothing to get or check.")
     if bad:
-        raise typer.Exit(2)
+        raise DataNotFound(
+            f"{len(bad)} of {len(statuses)} files of {name} are missing or damaged in {root}. "
+            f"Get them with: onesided data get {name} --root {root}"
+        )

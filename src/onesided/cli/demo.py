@@ -21,12 +21,14 @@ def demo(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train NcPU and CE on handwritten digits, three seeds each, and write a report.
+    """Compare NcPU with CE on handwritten digits.
+
+    Three seeds each, on data that comes with the library, and a report at the end.
 
     Example: onesided demo
     """
     from onesided.cli.fit import fit_settings
-    from onesided.cli.show import console, note, print_json, truth_table
+    from onesided.cli.show import console, note, print_json, say, truth_table
     from onesided.report import write_report
     from onesided.run.demo import demo_settings
     from onesided.run.folder import COMPARISON, RunFolder
@@ -55,7 +57,7 @@ def demo(
         return
     console.print(truth_table(results))
     console.print(_means(results))
-    console.print(f"Report: {page}", markup=False, highlight=False)
+    say(f"Report: {page}")
 
 
 def _means(results: list[dict[str, Any]]) -> "Table":

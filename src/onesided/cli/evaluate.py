@@ -9,38 +9,37 @@ from onesided.cli.options import Json
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
     labels: Annotated[
         Path | None,
         typer.Option("--labels", help="CSV: item (or path) and label (positive, negative)."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Tell how a finished run did, without negatives or against a table of true labels.
+    """Tell how a finished run did.
+
+    Without --labels from held-out P and U, without negatives; with it against the truth.
 
     Example: onesided evaluate runs/quake --labels truth.csv
     """
-    from onesided.cli.show import console, print_json, result_tables, truth_table, warn
+    from onesided.cli.show import console, print_json, result_tables, say, truth_table, warn_of
     from onesided.run.evaluate import compare_with_labels
-    from onesided.run.folder import RESULT, read_json
+    from onesided.run.folder import read_result
 
-    result = read_json(run / RESULT)
+    result = read_result(run)
     if labels is None:
         if as_json:
-            print_json({"test": result["test"], "pu": result["pu"], "warnings": result["warnings"]})
+            print_json({key: result[key] for key in ("test", "pu", "warnings")})
             return
         for table in result_tables(result):
             console.print(table)
-        for sentence in result["warnings"]:
-            warn(sentence)
+        warn_of(result)
         return
     comparison = compare_with_labels(run, labels)
     if as_json:
         print_json(comparison)
         return
-    console.print(
-        f"{comparison['matched']} of {comparison['listed']} labelled items are in scores.csv.",
-        markup=False,
-        highlight=False,
-    )
-    console.print(truth_table([{**result, "test": comparison["test"], "seconds": None}]))
+    say(f"{comparison['matched']} of {comparison['listed']} labelled items are in scores.csv.")
+    table = truth_table([{**result, "test": comparison["test"], "seconds": None}])
+    table.title = f"Against {labels.name}"
+    console.print(table)

@@ -1,6 +1,6 @@
 """`onesided fit`: train, or go on training, and leave a run folder behind."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from onesided.run.config import RunConfig
     from onesided.run.execute import RunResult
     from onesided.run.load import LoadedData
+
+GOES_WITH = {
+    "--data": ("--root",),
+    "--table": ("--test", "--tolerate"),
+    "-p and -u": ("-p", "-u", "-n", "--test", "--tolerate"),
+}
+"""Which flags say something about which kind of data."""
 
 
 def fit(
@@ -37,8 +44,9 @@ def fit(
     root: Annotated[Path | None, typer.Option("--root", help="Folder of the data set.")] = None,
     method: Annotated[str | None, typer.Option("--method", help="See onesided methods.")] = None,
     preset: Annotated[
-        str, typer.Option("--preset", help="quick (minutes), standard (an hour) or paper.")
-    ] = "quick",
+        str | None,
+        typer.Option("--preset", help="quick (minutes, the default), standard (an hour) or paper."),
+    ] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of the run.")] = None,
     backbone: Annotated[
@@ -80,9 +88,11 @@ def fit(
     from onesided.core.config import merge, parse_assignment, read_toml
     from onesided.core.dist import join_if_launched
 
+    folders = {"-p": positives, "-u": unlabelled, "-n": negatives}
+    others = {"--root": root, "--test": test, "--tolerate": tolerate}
     flags = flag_settings(
         {
-            "data.name": _data_name(data, table, positives, unlabelled),
+            "data.name": data_name(data, table, folders, others),
             "data.root": root,
             "data.positive_folder": positives,
             "data.unlabelled_folder": unlabelled,
@@ -99,13 +109,14 @@ def fit(
             "seed": seed,
         }
     )
-    from_file = read_toml(config) if config else {}
-    given = merge(from_file, flags, *map(parse_assignment, assignments or []))
+    said = merge(flags, *map(parse_assignment, assignments or []))
+    from_file = without_strangers(read_toml(config), said) if config else {}
     join_if_launched()
     result = fit_settings(
-        given,
+        merge(from_file, said),
         output,
-        preset=None if config else preset,
+        # A run's config.toml says everything itself; a preset goes beneath it if asked for.
+        preset=preset or (None if config else "quick"),
         overwrite=overwrite,
         quiet=quiet or as_json,
     )
@@ -115,19 +126,22 @@ def fit(
 def fit_settings(
     given: "Settings", output: Path, *, preset: str | None, overwrite: bool, quiet: bool
 ) -> "RunResult":
-    """Load the data, resolve the settings, train, and write the report."""
+    """Check the settings, load the data, train, and write the report."""
     from onesided.cli.show import counting, note
     from onesided.core.dist import rank
     from onesided.engine.fit import Watcher
     from onesided.report import write_report
-    from onesided.run.config import data_config
     from onesided.run.execute import run
+    from onesided.run.folder import refuse_file
     from onesided.run.load import load_data
 
     quiet = quiet or rank() > 0
+    # A wrong setting is told at once, not after an hour of reading images.
+    checked = resolve(given, preset, rows=1)
+    refuse_file(output)
     with counting("reading", quiet=quiet) as counter:
-        loaded = load_data(data_config(given.get("data", {}), "configuration"), counter)
-    config = resolve(given, loaded, preset)
+        loaded = load_data(checked.data, counter)
+    config = resolve(given, preset, rows=len(loaded.split.train))
     for sentence in (*loaded.notices, *_chosen(config, loaded)):
         note(sentence, quiet=quiet)
     with counting(f"training {config.method.card.title}", quiet=quiet) as counter:
@@ -138,28 +152,24 @@ def fit_settings(
     return result
 
 
-def resolve(given: "Settings", loaded: "LoadedData", preset: str | None) -> "RunConfig":
-    """Return the configuration: the preset's numbers for this data, under what was given."""
+def resolve(given: "Settings", preset: str | None, *, rows: int) -> "RunConfig":
+    """Return the configuration: the preset's numbers for this much data, under what was given."""
     from onesided.core.config import merge
     from onesided.run.config import RunConfig
     from onesided.run.presets import preset_settings
 
-    rows = len(loaded.split.train)
+    own = RunConfig.from_settings(given)
     if preset is None:
-        return RunConfig.from_settings(given)
+        return own
     planned = preset_settings(
-        preset,
-        data_name=str(given["data"]["name"]),
-        method_name=str(given.get("method", {}).get("name", "ncpu")),
-        rows=rows,
-        given=given,
+        preset, data_name=own.data.name, method_name=own.method_name, rows=rows, given=given
     )
     return RunConfig.from_settings(merge(planned, given))
 
 
 def conclude(result: "RunResult", *, as_json: bool, allow_degenerate: bool) -> None:
     """Print what the run found; exit with 3 where the model is degenerate."""
-    from onesided.cli.show import console, print_json, result_tables, warn
+    from onesided.cli.show import console, print_json, result_tables, say, warn_of
     from onesided.core.dist import rank
     from onesided.core.errors import DegenerateModel
 
@@ -170,12 +180,12 @@ def conclude(result: "RunResult", *, as_json: bool, allow_degenerate: bool) -> N
     else:
         for table in result_tables(result.content):
             console.print(table)
-        for sentence in result.content["warnings"]:
-            warn(sentence)
-        console.print(f"Report: {result.folder / 'report.html'}", markup=False, highlight=False)
+        warn_of(result.content)
+        say(f"Report: {result.folder / 'report.html'}")
     if result.degenerate and not allow_degenerate:
         raise DegenerateModel(
-            f"{result.degenerate} (--allow-degenerate accepts this; all files are written.)"
+            f"Degenerate model: {result.degenerate} All files are written, to find the cause; "
+            "--allow-degenerate accepts the model."
         )
 
 
@@ -194,34 +204,68 @@ def flag_settings(flags: dict[str, Any]) -> "Settings":
     return merge(*layers)
 
 
-def _data_name(
-    data: str | None, table: Path | None, positives: Path | None, unlabelled: Path | None
+def data_name(
+    data: str | None,
+    table: Path | None,
+    folders: Mapping[str, Path | None],
+    others: Mapping[str, object],
 ) -> str | None:
+    """Return the name of the data that the flags give, or say which of them do not go together."""
     from onesided.core.errors import ConfigError
 
-    folders = positives is not None or unlabelled is not None
-    if sum((data is not None, table is not None, folders)) > 1:
-        raise ConfigError("Give one kind of data: --data, or --table, or -p with -u.")
-    if folders and (positives is None or unlabelled is None):
-        missing = (
-            "-u FOLDER of unlabelled items" if unlabelled is None else "-p FOLDER of positives"
+    given = [flag for flag, value in {**folders, **others}.items() if value is not None]
+    kinds = {"--data": data, "--table": table, "-p and -u": folders["-p"] or folders["-u"]}
+    named = [kind for kind, value in kinds.items() if value is not None]
+    if len(named) > 1:
+        raise ConfigError(
+            f"Give one kind of data: --data, or --table, or -p with -u; got {' and '.join(named)}."
         )
-        raise ConfigError(f"Two folders are needed; {missing} is missing.")
-    if table is not None:
-        return "table"
-    return "folders" if folders else data
+    if not named:
+        return None
+    allowed = GOES_WITH[named[0]]
+    for flag in given:
+        if flag not in allowed:
+            fitting = " or ".join(kind for kind, flags in GOES_WITH.items() if flag in flags)
+            raise ConfigError(f"{flag} goes with {fitting}, not with {named[0]}. Leave it out.")
+    if named[0] != "-p and -u":
+        return data or "table"
+    for flag, what in (("-p", "positives"), ("-u", "unlabelled items")):
+        if folders[flag] is None:
+            raise ConfigError(f"Two folders are needed; {flag} FOLDER of {what} is missing.")
+    return "folders"
+
+
+def without_strangers(from_file: "Settings", said: "Settings") -> "Settings":
+    """Return a file's settings without those of another data set, method or network than named.
+
+    The positive classes of CIFAR-10 mean nothing in CIFAR-100, and NcPU's settings are
+    unknown to nnPU.
+    """
+    kept = dict(from_file)
+    for part in ("data", "method", "network"):
+        old, new = from_file.get(part), said.get(part)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            name = new.get("name", old.get("name"))
+            if name != old.get("name"):
+                del kept[part]
+    return kept
 
 
 def _chosen(config: "RunConfig", loaded: "LoadedData") -> Sequence[str]:
     """Return in one line each what was chosen for this data."""
-    split = loaded.split
+    from onesided.cli.show import count
+
+    split, card = loaded.split, config.method.card
     labelled = int(split.train.labelled.sum())
     held_out = "" if split.validation is None else f", {len(split.validation)} held out"
     shape = "x".join(map(str, split.sample_shape))
+    idle = config.prior != "auto" and not config.method.needs.prior
+    unused = (f"{card.title} needs no prior; {config.prior} is not used.",) if idle else ()
     return (
-        f"Data: {labelled} positives, {len(split.train) - labelled} unlabelled{held_out}; "
+        f"Data: {count(labelled, 'positive')}, {len(split.train) - labelled} unlabelled{held_out}; "
         f"samples of {shape}.",
-        f"Method: {config.method.card.title}, network {config.network.name}, "
-        f"{config.train.epochs} epochs of batches of {config.train.batch_size}, "
+        f"Method: {card.title}, network {config.network.name}, "
+        f"{count(config.train.epochs, 'epoch')} of batches of {config.train.batch_size}, "
         f"learning rate {config.train.learning_rate:g}.",
+        *unused,
     )

@@ -11,11 +11,13 @@ def methods(
     name: Annotated[str | None, typer.Argument(help="One method, in full.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the methods: who needs a prior, negatives or held-out data, and how to cite them.
+    """List the methods, or tell all about one of them.
+
+    What each needs (a prior, held-out data, truth), its settings, and how to cite it.
 
     Example: onesided methods nnpu
     """
-    from onesided.cli.show import console, print_json
+    from onesided.cli.show import console, print_json, say
     from onesided.methods import METHODS, method_named
 
     chosen = [name] if name else list(METHODS)
@@ -24,7 +26,7 @@ def methods(
         print_json(cards if name is None else cards[name])
     elif name:
         for key, value in cards[name].items():
-            console.print(f"{key}: {_words(value)}", markup=False, highlight=False)
+            say(f"{key}: {_words(value)}")
     else:
         from rich.table import Table
 

@@ -9,8 +9,8 @@ from onesided.cli.options import Json, Quiet
 
 
 def rank(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
-    items: Annotated[Path, typer.Argument(help="Folder of images to rank.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
+    items: Annotated[Path, typer.Argument(metavar="ITEMS", help="Folder of images to rank.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV file to write.")] = Path(
         "ranked.csv"
     ),
@@ -21,15 +21,18 @@ def rank(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score every image of a folder with a trained model; write path, score, rank, decision.
+    """Score every image of a folder with a trained model.
+
+    Writes a CSV file with path, score, rank and decision, best first.
 
     Example: onesided rank runs/quake buildings/ -o ranked.csv --top 500
     """
-    from onesided.cli.show import console, counting, note, print_json
+    from onesided.cli.show import count, counting, note, print_json, say, warn
     from onesided.engine.checkpoint import replacing
     from onesided.run.folder import csv_text
-    from onesided.run.rank import rank_folder
+    from onesided.run.rank import alarm_of, rank_folder
 
+    _check_output(output)
     with counting("ranking", quiet=quiet or as_json) as counter:
         ranking = rank_folder(run, items, tolerate=tolerate, progress=counter)
     rows = ranking.rows[:top]
@@ -37,6 +40,9 @@ def rank(
         file.write(csv_text(("path", "score", "rank", "decision"), rows).encode())
     for name, reason in ranking.skipped:
         note(f"Skipped {name}: it {reason}.", quiet=quiet or as_json)
+    alarm = alarm_of(run)
+    if alarm:
+        warn(alarm)
     called = sum(row[3] == "positive" for row in ranking.rows)
     if as_json:
         print_json(
@@ -49,9 +55,17 @@ def rank(
             }
         )
     else:
-        console.print(
-            f"{len(ranking.rows)} items ranked, {called} called positive, "
-            f"{len(ranking.skipped)} skipped: {output}",
-            markup=False,
-            highlight=False,
+        say(
+            f"{count(len(ranking.rows), 'item')} ranked, {called} called positive, "
+            f"{len(ranking.skipped)} skipped, {len(rows)} written: {output}"
         )
+
+
+def _check_output(output: Path) -> None:
+    """Refuse a place that cannot be written before an hour is spent on scores."""
+    from onesided.core.errors import OnesidedError
+
+    if output.is_dir():
+        raise OnesidedError(f"{output} is a folder, and -o takes a file, such as ranked.csv.")
+    if not output.parent.is_dir():
+        raise OnesidedError(f"There is no folder {output.parent} to write {output.name} into.")

@@ -9,18 +9,18 @@ from onesided.cli.options import Json
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
     as_json: Json = False,
 ) -> None:
     """Write report.html of a finished run.
 
     Example: onesided report runs/quake
     """
-    from onesided.cli.show import console, print_json
+    from onesided.cli.show import print_json, say
     from onesided.report import write_report
 
     path = write_report(run)
     if as_json:
         print_json({"report": str(path)})
     else:
-        console.print(f"Report: {path}", markup=False, highlight=False)
+        say(f"Report: {path}")

@@ -21,20 +21,45 @@ from rich.table import Table
 if TYPE_CHECKING:
     from onesided.core.clock import Clock
 
-# Progress and notices go to stderr, so that stdout holds results only.
-console = Console()
-notes = Console(stderr=True)
+# Progress and notices go to stderr, so that stdout holds results only. A file may be called
+# [red] or :smile:, so nothing in a text is taken for markup.
+console = Console(markup=False, emoji=False, highlight=False)
+notes = Console(markup=False, emoji=False, highlight=False, stderr=True)
+
+CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\n")}
+
+
+def visible(text: str) -> str:
+    """Return the text with control characters spelled out: a file name must not steer a terminal."""
+    return text.translate(CONTROL)
+
+
+def say(sentence: str) -> None:
+    """Print a result to stdout; long paths are not broken into lines."""
+    console.print(visible(sentence), soft_wrap=True)
 
 
 def note(sentence: str, *, quiet: bool) -> None:
     """Tell something on the way, unless quiet."""
     if not quiet:
-        notes.print(sentence, markup=False, highlight=False)
+        notes.print(visible(sentence), soft_wrap=not notes.is_terminal)
 
 
 def warn(sentence: str) -> None:
     """Tell something that should not be missed, also when quiet."""
-    notes.print(f"Warning: {sentence}", style="yellow", markup=False, highlight=False)
+    notes.print(f"Warning: {visible(sentence)}", style="yellow", soft_wrap=not notes.is_terminal)
+
+
+def warn_of(result: Mapping[str, Any]) -> None:
+    """Print the alarm and the warnings of a finished run."""
+    alarm = None if result["pu"] is None else result["pu"].get("degenerate")
+    for sentence in (*([alarm] if alarm else []), *result["warnings"]):
+        warn(sentence)
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    """Return `1 epoch` or `2 epochs`."""
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def print_json(content: object) -> None:
@@ -54,7 +79,9 @@ def counting(what: str, *, quiet: bool) -> Iterator["Counter"]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[told]}"),
     )
-    with Progress(*columns, console=notes, disable=quiet, transient=True) as progress:
+    # Into a file or pipe, a bar that moves would only leave blank lines.
+    hidden = quiet or not notes.is_terminal
+    with Progress(*columns, console=notes, disable=hidden, transient=True) as progress:
         yield Counter(progress, progress.add_task(what, total=None, told=""))
 
 

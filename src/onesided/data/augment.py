@@ -66,9 +66,6 @@ def augment(
 
 
 def _check(values: Tensor, kind: ImageKind) -> None:
-    if kind not in _VIEWS:
-        known = ", ".join(_VIEWS)
-        raise DataError(f"Unknown kind of items '{kind}'. Choose one of {known}.")
     if kind == "vector" and not (values.ndim == 2 and values.is_floating_point()):
         raise DataError(
             f"Vectors must be float32 of shape (B, D); got {values.dtype} of shape "
@@ -104,8 +101,8 @@ def _remote(
 ) -> Images:
     """Crop, then mirror and turn; colours, which mean something from above, stay.
 
-    Corners that a turn leaves empty are black, as torchvision's rotation fills them:
-    what the published runs saw. Differs: the turn is bilinear, not nearest neighbour.
+    What a turn brings in from beyond the crop is black, as torchvision's rotation fills
+    it by default. Differs: the turn is bilinear, torchvision's default nearest neighbour.
     """
     count, _, height, width = values.shape
     crops = windows(random_boxes(count, height, width, generator), height, width)
@@ -123,7 +120,7 @@ def remote_poses(count: int, strength: Augment, generator: torch.Generator) -> A
     distribution.
     """
     mirrored = torch.rand(count, 2, generator=generator) < 0.5
-    degrees = uniform((count,), -180, 180, generator)
+    degrees = uniform((count,), -180.0, 180.0, generator)
     if strength == Augment.WEAK:
         chosen = torch.randint(3, (count, 1), generator=generator)
         mirrored &= chosen == torch.arange(2)
@@ -149,8 +146,8 @@ class DigitRanges:
 
 
 DIGIT_RANGES: Mapping[Augment, DigitRanges] = {
-    Augment.WEAK: DigitRanges(degrees=10, scale=0.1, shear=0, shift=1 / 10),
-    Augment.STRONG: DigitRanges(degrees=20, scale=0.2, shear=0.2, shift=1 / 8),
+    Augment.WEAK: DigitRanges(degrees=10.0, scale=0.1, shear=0.0, shift=1 / 10),
+    Augment.STRONG: DigitRanges(degrees=20.0, scale=0.2, shear=0.2, shift=1 / 8),
 }
 ERASED = 0.5
 """Share of strong digit views with a patch set to black."""
@@ -214,9 +211,10 @@ def _vector(
 ) -> Float[Tensor, "part d"]:
     """Replace features by those of other rows; a strong view also leans towards one row.
 
-    SCARF's corruption (Bahri et al., 2022): it needs no scale, and every value is one
-    that the feature really takes. Each feature is replaced independently, so that
-    vectors of two or three features change at all, and has a donor of its own.
+    SCARF's corruption (Bahri et al., 2022): it needs no scale, and what replaces a
+    feature is a value that it really takes. Each feature has a donor of its own.
+    Differs: each is replaced by its own coin, where SCARF fixes the number per row; a
+    tenth of two or three features would be none.
     """
     count = len(values)
     own = torch.arange(count)[:, None]

@@ -104,7 +104,7 @@ class Checkpoints:
                 "nothing in it was executed. Restore it from a copy you trust, or use --overwrite."
             ) from None
         except (RuntimeError, EOFError, zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
-            raise self._damaged(str(error).splitlines()[0]) from None
+            raise self._damaged(_first_line(error)) from None
         if not isinstance(content, dict):
             raise self._damaged("it is not a table")
         return content
@@ -137,16 +137,15 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # torch's zip writer reports a full disk as the latter
+        reason = error.strerror if isinstance(error, OSError) else None
         raise OnesidedError(
-            f"Cannot write {path}: {error.strerror or error}. What was there before is intact; "
-            "make room or choose another folder, and give the same command again."
-        ) from error
-    except RuntimeError as error:
-        # torch reports a full disk as a RuntimeError of its zip writer.
-        raise OnesidedError(
-            f"Cannot write {path}: {str(error).splitlines()[0]}. What was there before is intact; "
-            "make room or choose another folder, and give the same command again."
+            f"Cannot write {path}: {reason or _first_line(error)}. What was there before is "
+            "intact; make room or choose another folder, and give the same command again."
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__

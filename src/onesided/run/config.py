@@ -117,7 +117,7 @@ class RunConfig:
             "prior": self.prior,
             "data": {
                 key: storable(value) if key in PATHS else value
-                for key, value in self.data.model_dump(exclude_none=True).items()
+                for key, value in self.data.model_dump(mode="json", exclude_none=True).items()
             },
             "method": {"name": self.method_name, **self.method.model_dump(mode="json")},
             "network": self.network.model_dump(mode="json"),

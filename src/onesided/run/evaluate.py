@@ -9,24 +9,22 @@ import numpy as np
 from onesided.core.errors import DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.metrics.truth import truth_metrics
-from onesided.run.folder import RESULT, SCORES, read_json
+from onesided.run.folder import SCORES, name_in_cell, read_result
 
 WORDS = {"positive": POSITIVE, "negative": NEGATIVE}
 
 
 def compare_with_labels(run: Path, labels: Path) -> dict[str, Any]:
     """Return metrics of the run's decisions on the unlabelled items whose label is listed."""
-    result = read_json(run / RESULT)
-    scores = {
-        row["item"]: float(row["score"]) for row in read_rows(run / SCORES, ("item", "score"))
-    }
+    result = read_result(run)
+    scores = read_scores(run / SCORES)
     truth = read_labels(labels)
     matched = [item for item in truth if item in scores]
     if not matched:
-        example = next(iter(scores), "nothing")
         raise DataError(
-            f"No item of {labels} is in {run / SCORES}. Items are written there as for example "
-            f"{example!r}; use the same names."
+            f"No item of {labels} is in {run / SCORES}. That file has for example "
+            f"'{next(iter(scores))}', and {labels.name} has '{next(iter(truth))}'; "
+            "write the names as in the run."
         )
     metrics = truth_metrics(
         np.array([truth[item] for item in matched]),
@@ -36,11 +34,27 @@ def compare_with_labels(run: Path, labels: Path) -> dict[str, Any]:
     return {"listed": len(truth), "matched": len(matched), "test": metrics.to_json()}
 
 
+def read_scores(path: Path) -> dict[str, float]:
+    """Return item to score from the `scores.csv` of a run."""
+    scores: dict[str, float] = {}
+    for line, row in read_rows(path, ("item", "score")):
+        try:
+            scores[name_in_cell(row["item"])] = float(row["score"])
+        except ValueError:
+            raise DataError(
+                f"{path}, line {line}: the score is {row['score']!r}, which is no number. Restore "
+                "the file from a copy, or train again with --overwrite."
+            ) from None
+    if not scores:
+        raise DataError(f"{path} lists no item. Restore it, or train again with --overwrite.")
+    return scores
+
+
 def read_labels(path: Path) -> dict[str, int]:
     """Return item to class from a CSV with columns item (or path) and label."""
     labels: dict[str, int] = {}
-    for line, row in enumerate(read_rows(path, ("label",)), start=2):
-        item = row.get("item") or row.get("path")
+    for line, row in read_rows(path, ("label",)):
+        item = name_in_cell(row.get("item") or row.get("path") or "")
         if not item:
             raise DataError(f"{path}, line {line}: expected a name in the column item or path.")
         word = row["label"].strip().lower()
@@ -49,25 +63,45 @@ def read_labels(path: Path) -> dict[str, int]:
                 f"{path}, line {line}: expected the label positive or negative; "
                 f"got {row['label']!r}."
             )
-        labels[item] = WORDS[word]
+        if labels.setdefault(item, WORDS[word]) != WORDS[word]:
+            raise DataError(
+                f"{path}, line {line}: '{item}' is listed as positive and as negative. "
+                "Remove the wrong line."
+            )
     if not labels:
-        raise DataError(f"{path} lists no item.")
+        raise DataError(f"{path} lists no item. Expected lines such as: buildings/17.png,positive")
     return labels
 
 
-def read_rows(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
-    """Return the rows of a CSV file that must have these columns."""
+def read_rows(path: Path, columns: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
+    """Return the rows of a CSV file that must have these columns, each with its line number."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            seen = reader.fieldnames or ()
+            # Spreadsheets of half of Europe separate by semicolons and still say CSV.
+            reader = csv.DictReader(file, delimiter=_delimiter(file.readline(), columns))
+            file.seek(0)
+            reader.fieldnames = seen = [name.strip().lower() for name in reader.fieldnames or ()]
             missing = [name for name in columns if name not in seen]
             if missing:
                 raise DataError(
-                    f"{path} needs the column {missing[0]}; it has {', '.join(seen) or 'none'}."
+                    f"{path} needs the column '{missing[0]}'; its first line names "
+                    f"{', '.join(filter(None, seen)) or 'nothing'}."
                 )
-            return [{key: value or "" for key, value in row.items() if key} for row in reader]
+            return [
+                (reader.line_num, {key: value or "" for key, value in row.items() if key})
+                for row in reader
+            ]
     except FileNotFoundError:
         raise DataNotFound(f"There is no file {path}.") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} is not a CSV file in UTF-8: {error}.") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _delimiter(first_line: str, columns: tuple[str, ...]) -> str:
+    for mark in ",;\t":
+        cells = [cell.strip(' "\r\n').lower() for cell in first_line.split(mark)]
+        if set(columns) <= set(cells):
+            return mark
+    return ","

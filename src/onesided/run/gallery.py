@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 
 from onesided.data.dataset import PUSplit, Selection
-from onesided.data.files import printable
 from onesided.engine.checkpoint import replacing
 from onesided.engine.predict import Predictor
 
@@ -25,7 +24,7 @@ def save_report_data(path: Path, split: PUSplit, scores: np.ndarray, predictor: 
         for group, rows in _groups(train.labelled, scores, predictor.threshold).items():
             arrays[f"{group}_images"] = thumbnails(train.values, rows)
             arrays[f"{group}_scores"] = scores[rows]
-            arrays[f"{group}_names"] = np.array([printable(train.names[row]) for row in rows])
+            arrays[f"{group}_names"] = np.array([train.names[row] for row in rows])
     with replacing(path) as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
@@ -60,7 +59,7 @@ def _map_of_features(
     features = predictor.embeddings(
         Selection(split.train.values.pool, split.train.values.index[rows])
     )
-    if features is None or len(rows) < 50:
+    if features is None or len(rows) < 50 or not _spread_out(features):
         return {}
     from sklearn.manifold import TSNE  # a second to import, and only finished runs need it
 
@@ -69,3 +68,9 @@ def _map_of_features(
         split.train.labelled[rows], 1, np.where(scores[rows] > predictor.threshold, 2, 0)
     )
     return {"embedding": place.astype(np.float32), "embedding_role": role.astype(np.int64)}
+
+
+def _spread_out(features: np.ndarray) -> bool:
+    """Whether there is anything to map; t-SNE crashes the process on a collapsed network."""
+    spread, largest = np.ptp(features, axis=0).max(), np.abs(features).max()
+    return bool(np.isfinite(features).all() and spread > 1e-6 * largest)

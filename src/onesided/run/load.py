@@ -1,5 +1,6 @@
 """From data settings to a split, with what has to be told about it."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.dataset import LabelledDataset, PUSplit, Selection
+from onesided.data.files import original_name
 from onesided.data.folder import OneSided, read_class_folders, read_folders
 from onesided.data.samples import Samples
 from onesided.data.sources import SOURCES
@@ -49,7 +51,7 @@ def load_data(config: DataConfig, progress: Progress | None = None) -> LoadedDat
 
 def _load_set(config: SetConfig) -> LoadedData:
     entry = SOURCES[config.name]
-    source = entry.load(Path(config.root) if config.root else None)
+    source = entry.load(place(config.root) if config.root else None)
     return LoadedData(split_source(source, config), entry.mean, entry.std)
 
 
@@ -59,7 +61,7 @@ def _load_own(config: OwnConfig, progress: Progress | None) -> LoadedData:
         if not config.table:
             raise ConfigError("data.table is missing: give the CSV file with --table.")
         data = read_table(
-            Path(config.table),
+            place(config.table),
             size=size,
             tolerate=config.tolerate,
             scenario=config.scenario,
@@ -67,13 +69,14 @@ def _load_own(config: OwnConfig, progress: Progress | None) -> LoadedData:
         )
     else:
         data = _read_own_folders(config, size, progress)
+    test = _test_part(config, data.samples)
     split = split_one_sided(
         data.samples,
         data.labelled,
         held_out_share=config.held_out,
         scenario=config.scenario,
         seed=config.seed,
-        test=_test_part(config, data.samples),
+        test=test.data if test else None,
     )
     mean, std = channel_statistics(split.train.values)
     negative = np.flatnonzero(data.samples.classes == NEGATIVE)
@@ -82,8 +85,8 @@ def _load_own(config: OwnConfig, progress: Progress | None) -> LoadedData:
         mean,
         std,
         known_negatives=Selection(data.samples.values, negative) if len(negative) else None,
-        notices=data.notices,
-        skipped=data.samples.skipped,
+        notices=data.notices + (test.notices if test else ()),
+        skipped=data.samples.skipped + (test.skipped if test else ()),
     )
 
 
@@ -93,9 +96,9 @@ def _read_own_folders(
     if not config.positive_folder or not config.unlabelled_folder:
         raise ConfigError("Two folders are needed: positives with -p and unlabelled with -u.")
     return read_folders(
-        Path(config.positive_folder),
-        Path(config.unlabelled_folder),
-        Path(config.negative_folder) if config.negative_folder else None,
+        place(config.positive_folder),
+        place(config.unlabelled_folder),
+        place(config.negative_folder) if config.negative_folder else None,
         size=size,
         tolerate=config.tolerate,
         scenario=config.scenario,
@@ -103,27 +106,45 @@ def _read_own_folders(
     )
 
 
-def _test_part(config: OwnConfig, like: Samples) -> LabelledDataset | None:
+@dataclass(frozen=True)
+class _TestPart:
+    """Images of known class, and what has to be told about reading them."""
+
+    data: LabelledDataset
+    notices: tuple[str, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+
+def _test_part(config: OwnConfig, like: Samples) -> _TestPart | None:
     if not config.test_folder:
         return None
     if len(like.sample_shape) != 3:
         raise ConfigError("--test takes image folders, and this data is a table of numbers.")
     channels, height, width = like.sample_shape
+    notices: list[str] = []
     test = read_class_folders(
-        Path(config.test_folder), size=(height, width), tolerate=config.tolerate
+        place(config.test_folder),
+        channels=channels,
+        size=(height, width),
+        tolerate=config.tolerate,
+        notify=notices.append,
     )
     if set(test.class_names) != {"positive", "negative"}:
         raise DataError(
             f"{config.test_folder} must hold two folders, `positive` and `negative`; "
             f"it holds {', '.join(test.class_names)}."
         )
-    if test.sample_shape[0] != channels:
-        raise DataError(
-            f"The test images have {test.sample_shape[0]} channels, the training images {channels}."
-        )
     positive = test.classes == test.class_names.index("positive")
     truth = np.where(positive, POSITIVE, NEGATIVE).astype(np.int64)
-    return LabelledDataset(Selection(test.values, np.arange(len(test))), truth, test.names)
+    everything = Selection(test.values, np.arange(len(test)))
+    return _TestPart(LabelledDataset(everything, truth, test.names), tuple(notices), test.skipped)
+
+
+def place(stored: str) -> Path:
+    """Return the path that a setting means; see `storable` for names that are not UTF-8."""
+    as_stored, unescaped = Path(stored), Path(original_name(stored))
+    # A path that exists nowhere is told as it was given.
+    return unescaped if os.path.lexists(unescaped) and not as_stored.exists() else as_stored
 
 
 def channel_statistics(values: Selection) -> tuple[tuple[float, ...], tuple[float, ...]]:

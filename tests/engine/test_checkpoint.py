@@ -1,0 +1,114 @@
+"""Checkpoints: complete or not there, ours or refused, data and never code."""
+
+import errno
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+from onesided.core.errors import CheckpointError, OnesidedError
+from onesided.engine.checkpoint import Checkpoints, Position, TrainingState, replacing
+
+STATE = TrainingState(
+    Position(1, 2, 3), {"weight": torch.arange(4.0)}, None, {"loss.risk": [1.5, 2]}, 7.0
+)
+
+
+def saved(folder: Path) -> Checkpoints:
+    checkpoints = Checkpoints(folder / "last.pt", "mine")
+    checkpoints.save(STATE)
+    return checkpoints
+
+
+def test_what_was_saved_comes_back(tmp_path: Path) -> None:
+    loaded = saved(tmp_path).load()
+    assert loaded is not None
+    assert loaded.position == Position(1, 2, 3)
+    assert torch.equal(loaded.method["weight"], torch.arange(4.0))
+    assert (loaded.tally, loaded.seconds) == ({"loss.risk": [1.5, 2]}, 7.0)
+
+
+def test_nothing_saved_is_the_beginning(tmp_path: Path) -> None:
+    assert Checkpoints(tmp_path / "last.pt", "mine").load() is None
+    assert Checkpoints().load() is None
+
+
+def test_no_temporary_file_is_left_behind(tmp_path: Path) -> None:
+    saved(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
+
+
+def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
+    saved(tmp_path)
+    with pytest.raises(CheckpointError, match="other settings"):
+        Checkpoints(tmp_path / "last.pt", "yours").load()
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, -20])
+def test_a_truncated_checkpoint_is_refused_with_the_reason(tmp_path: Path, kept: int) -> None:
+    checkpoints = saved(tmp_path)
+    path = tmp_path / "last.pt"
+    content = path.read_bytes()[:kept]
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"damaged|holds more"):
+        checkpoints.load()
+    assert path.read_bytes() == content, "the file stays as it was"
+
+
+class _Hostile:
+    """Unpickled carelessly, this would run a command."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, (f"touch {self.marker}",)
+
+
+@pytest.mark.parametrize("writer", ["pickle", "torch"])
+def test_a_pickle_that_would_execute_code_is_refused_unexecuted(
+    tmp_path: Path, writer: str
+) -> None:
+    path, marker = tmp_path / "last.pt", tmp_path / "executed"
+    if writer == "pickle":
+        path.write_bytes(pickle.dumps(_Hostile(marker)))
+    else:
+        torch.save({"format": 1, "identity": "mine", "method": _Hostile(marker)}, path)
+    content = path.read_bytes()
+    with pytest.raises(CheckpointError, match="nothing in it was executed"):
+        Checkpoints(path, "mine").load()
+    assert not marker.exists()
+    assert path.read_bytes() == content
+
+
+def test_a_future_format_is_named(tmp_path: Path) -> None:
+    torch.save({"format": 99, "identity": "mine"}, tmp_path / "last.pt")
+    with pytest.raises(CheckpointError, match="format 99"):
+        Checkpoints(tmp_path / "last.pt", "mine").load()
+
+
+def test_missing_parts_are_named(tmp_path: Path) -> None:
+    torch.save({"format": 1, "identity": "mine"}, tmp_path / "last.pt")
+    with pytest.raises(CheckpointError, match="position"):
+        Checkpoints(tmp_path / "last.pt", "mine").load()
+
+
+def test_a_full_disk_leaves_the_old_file_and_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(OnesidedError, match=r"No space left.*intact"), replacing(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_torchs_own_complaint_about_a_full_disk_is_translated(tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("this system has no /dev/full to write to")
+    with pytest.raises((RuntimeError, OSError)), full.open("wb", buffering=0) as file:
+        torch.save({"weight": torch.zeros(100_000)}, file)
+    with pytest.raises(OnesidedError, match="intact"), replacing(tmp_path / "last.pt"):
+        raise RuntimeError("PytorchStreamWriter failed writing file data/0")
