@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onesided.cli.options import Json, Quiet
+from onesided.cli.options import Json, Names, Quiet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from onesided.data.download import FileStatus
 
@@ -16,19 +16,17 @@ data = typer.Typer(
     help="List, get and check data sets.", no_args_is_help=True, rich_markup_mode=None
 )
 
-Name = Annotated[str, typer.Argument(help="Data set, see onesided data list.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Data set, see onesided data list.")]
 Root = Annotated[Path, typer.Option("--root", help="Folder for the files.")]
 
 
 @data.command("list")
-def list_sets(as_json: Json = False) -> None:
+def list_sets(as_json: Json = False, quiet: Names = False) -> None:
     """List the data sets that have a name.
 
     Example: onesided data list
     """
-    from rich.table import Table
-
-    from onesided.cli.show import console, print_json
+    from onesided.cli.show import print_json, say
     from onesided.data.sources import SOURCES
 
     rows = [
@@ -48,19 +46,24 @@ def list_sets(as_json: Json = False) -> None:
     if as_json:
         print_json(rows)
         return
+    if quiet:
+        say("\n".join(str(row["name"]) for row in rows))
+        return
+    _print_table(rows)
+
+
+def _print_table(rows: "Sequence[Mapping[str, object]]") -> None:
+    from rich.table import Table
+
+    from onesided.cli.show import console
+
     table = Table()
     for column in ("name", "P", "U", "prior", "what it is", "licence"):
         table.add_column(column)
     for row in rows:
         prior = "unknown" if row["prior"] is None else f"{row['prior']:g}"
-        table.add_row(
-            str(row["name"]),
-            str(row["positives"]),
-            str(row["unlabelled"]),
-            prior,
-            str(row["summary"]),
-            str(row["licence"]),
-        )
+        counts = (row["positives"], row["unlabelled"], prior)
+        table.add_row(*map(str, (row["name"], *counts, row["summary"], row["licence"])))
     console.print(table)
 
 
@@ -77,22 +80,24 @@ def get(name: Name, root: Root, as_json: Json = False, quiet: Quiet = False) -> 
 
     with counting(f"getting {name}", quiet=quiet or as_json) as counter:
         statuses = fetch(name, root, counter)
-    _show(name, root, statuses, as_json)
+    _show(name, root, statuses, as_json=as_json, quiet=quiet)
 
 
 @data.command("check")
-def check(name: Name, root: Root, as_json: Json = False) -> None:
+def check(name: Name, root: Root, as_json: Json = False, quiet: Quiet = False) -> None:
     """Check that the files of a data set are there and whole.
 
     Example: onesided data check cifar10 --root DATA
     """
     from onesided.data.download import check as check_files
 
-    _show(name, root, check_files(name, root), as_json)
+    _show(name, root, check_files(name, root), as_json=as_json, quiet=quiet)
 
 
-def _show(name: str, root: Path, statuses: "Sequence[FileStatus]", as_json: bool) -> None:
-    """Print the state of every file; fail where one is not good."""
+def _show(
+    name: str, root: Path, statuses: "Sequence[FileStatus]", *, as_json: bool, quiet: bool
+) -> None:
+    """Print the state of every file, or of the bad ones if quiet; fail where there are any."""
     from onesided.cli.show import print_json, say
     from onesided.core.errors import DataNotFound
 
@@ -100,12 +105,12 @@ def _show(name: str, root: Path, statuses: "Sequence[FileStatus]", as_json: bool
     if as_json:
         print_json([{"path": str(status.path), "state": status.state} for status in statuses])
     else:
-        for status in statuses:
+        for status in bad if quiet else statuses:
             sizes = ""
             if status.state == "wrong size":
                 sizes = f" ({status.found_size} bytes instead of {status.expected_size})"
             say(f"{status.state}: {status.path}{sizes}")
-        if not statuses:
+        if not statuses and not quiet:
             say(f"{name} is embedded: there is nothing to get or check.")
     if bad:
         raise DataNotFound(

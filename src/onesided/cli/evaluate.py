@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from onesided.cli.options import Json
+from onesided.cli.options import Json, Quiet
 
 
 def evaluate(
@@ -15,6 +15,7 @@ def evaluate(
         typer.Option("--labels", help="CSV: item (or path) and label (positive, negative)."),
     ] = None,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Tell how a finished run did.
 
@@ -22,7 +23,7 @@ def evaluate(
 
     Example: onesided evaluate runs/quake --labels truth.csv
     """
-    from onesided.cli.show import console, print_json, result_tables, say, truth_table, warn_of
+    from onesided.cli.show import console, note, print_json, result_tables, truth_table, warn_of
     from onesided.run.evaluate import compare_with_labels
     from onesided.run.folder import read_result
 
@@ -39,7 +40,10 @@ def evaluate(
     if as_json:
         print_json(comparison)
         return
-    say(f"{comparison['matched']} of {comparison['listed']} labelled items are in scores.csv.")
+    note(
+        f"{comparison['matched']} of {comparison['listed']} labelled items are in scores.csv.",
+        quiet=quiet,
+    )
     table = truth_table([{**result, "test": comparison["test"], "seconds": None}])
     table.title = f"Against {labels.name}"
     console.print(table)

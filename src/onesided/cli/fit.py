@@ -153,7 +153,7 @@ def fit_settings(
 
 
 def resolve(given: "Settings", preset: str | None, *, rows: int) -> "RunConfig":
-    """Return the configuration: the preset's numbers for this much data, under what was given."""
+    """Return the configuration: the preset's numbers for this data, under what was given."""
     from onesided.core.config import merge
     from onesided.run.config import RunConfig
     from onesided.run.presets import preset_settings
@@ -210,7 +210,7 @@ def data_name(
     folders: Mapping[str, Path | None],
     others: Mapping[str, object],
 ) -> str | None:
-    """Return the name of the data that the flags give, or say which of them do not go together."""
+    """Return the name of the data that the flags give, or say which do not go together."""
     from onesided.core.errors import ConfigError
 
     given = [flag for flag, value in {**folders, **others}.items() if value is not None]
@@ -236,7 +236,7 @@ def data_name(
 
 
 def without_strangers(from_file: "Settings", said: "Settings") -> "Settings":
-    """Return a file's settings without those of another data set, method or network than named.
+    """Return a file's settings without those of a data set or method that is not meant.
 
     The positive classes of CIFAR-10 mean nothing in CIFAR-100, and NcPU's settings are
     unknown to nnPU.

@@ -4,12 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
-from onesided.cli.options import Json
+from onesided.cli.options import Json, Names
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="One method, in full.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One method, in full.")] = None,
     as_json: Json = False,
+    quiet: Names = False,
 ) -> None:
     """List the methods, or tell all about one of them.
 
@@ -24,6 +25,8 @@ def methods(
     cards = {key: _card(key, method_named(key)) for key in chosen}
     if as_json:
         print_json(cards if name is None else cards[name])
+    elif quiet:
+        say("\n".join(cards))
     elif name:
         for key, value in cards[name].items():
             say(f"{key}: {_words(value)}")

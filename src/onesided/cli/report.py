@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from onesided.cli.options import Json
+from onesided.cli.options import Json, Quiet
 
 
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write report.html of a finished run.
 
@@ -22,5 +23,5 @@ def report(
     path = write_report(run)
     if as_json:
         print_json({"report": str(path)})
-    else:
+    elif not quiet:
         say(f"Report: {path}")

@@ -30,7 +30,10 @@ CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if 
 
 
 def visible(text: str) -> str:
-    """Return the text with control characters spelled out: a file name must not steer a terminal."""
+    """Return the text with control characters spelled out.
+
+    A file name in a message must not steer the terminal that shows it.
+    """
     return text.translate(CONTROL)
 
 

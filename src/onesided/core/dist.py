@@ -61,9 +61,8 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: torch.autograd.function.FunctionCtx, shard_of: Tensor) -> Tensor:
-        mine = shard_of.contiguous()
-        parts = [torch.empty_like(mine) for _ in range(world())]
-        dist.all_gather(parts, mine)
+        parts = [torch.empty_like(shard_of) for _ in range(world())]
+        dist.all_gather(parts, shard_of.contiguous())
         return torch.cat(parts)
 
     @staticmethod

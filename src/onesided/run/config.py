@@ -92,12 +92,8 @@ class RunConfig:
         for key in settings:
             if key not in known:
                 raise ConfigError(f"{where}: unknown setting '{key}'.{nearest(key, known)}")
-        for table in ("data", "method", "network", "train"):
-            if not isinstance(settings.get(table, {}), Mapping):
-                raise ConfigError(
-                    f"{where}: {table} is {settings[table]!r}, but it is a table of settings. "
-                    f"Set one of them, for example {EXAMPLES[table]}."
-                )
+        for table in EXAMPLES:
+            _check_table(table, settings.get(table, {}), where)
         method = dict(settings.get("method", {}))
         name = str(method.pop("name", "ncpu"))
         return cls(
@@ -135,6 +131,7 @@ class RunConfig:
 
 def data_config(settings: Mapping[str, Any], where: str) -> DataConfig:
     """Return the data settings, with a published set's own numbers where none are given."""
+    _check_table("data", settings, where)
     name = settings.get("name")
     where = f"{where} [data]"
     if not isinstance(name, str | None):
@@ -156,6 +153,14 @@ def data_config(settings: Mapping[str, Any], where: str) -> DataConfig:
         "validation_unlabelled": entry.validation_unlabelled,
     }
     return SetConfig.from_settings({**published, **settings}, where)
+
+
+def _check_table(name: str, settings: object, where: str) -> None:
+    if not isinstance(settings, Mapping):
+        raise ConfigError(
+            f"{where}: {name} is {settings!r}, but it is a table of settings. Set one of them, "
+            f"for example {EXAMPLES[name]}."
+        )
 
 
 def check_prior(value: object) -> Prior:

@@ -5,12 +5,26 @@ from typing import Any
 
 import numpy as np
 
-from onesided.core.errors import ConfigError
+from onesided.core.batch import DataFacts
+from onesided.core.errors import ConfigError, DataError
+from onesided.core.rng import generator, numpy_generator
 from onesided.data.dataset import PUSplit
-from onesided.priors import km1, km2
+from onesided.engine.fit import Watcher, fit
+from onesided.engine.train_config import TrainConfig
+from onesided.methods.risk import CEConfig
+from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.priors import PriorEstimate, agreement, bbe, km1, km2
 from onesided.run.config import Prior
+from onesided.run.load import LoadedData
 
-ROWS = {"positive": 1000, "unlabelled": 2000}
+KERNEL_MEANS = {"km2": km2, "km1": km1}
+ESTIMATORS = (*KERNEL_MEANS, "bbe")
+
+# What the kernel estimators keep of P and U; more would only be thrown away.
+MOST_POSITIVE, MOST_UNLABELLED = 1000, 2000
+# Steps of the classifier whose held-out scores BBE reads: BBE needs the top of a ranking
+# to be pure, not a finished model, so a minute is enough.
+BBE_STEPS = 600
 
 
 @dataclass(frozen=True)
@@ -29,9 +43,11 @@ class PriorUsed:
 
 
 def find_prior(prior: Prior, split: PUSplit, seed: int) -> PriorUsed:
-    """Return the prior the user gave, or estimate it from P and U by kernel means."""
-    if isinstance(prior, float):
-        return PriorUsed(prior, None, None, "given")
+    """Return the prior the user gave, or estimate it from P and U by kernel means.
+
+    A given number is compared with the estimate, because a wrong one ruins the methods
+    that need it without any other sign.
+    """
     if prior == "truth":
         true = split.true_prior
         if true is None:
@@ -40,21 +56,57 @@ def find_prior(prior: Prior, split: PUSplit, seed: int) -> PriorUsed:
                 "Use auto or a number."
             )
         return PriorUsed(true, None, None, "truth (an oracle, for experiments)")
-    estimator = km1 if prior == "km1" else km2
-    estimate = estimator(*_flat_rows(split, seed), seed=seed)
-    return PriorUsed(
-        estimate.value, estimate.low, estimate.high, estimate.method, tuple(estimate.notes)
+    estimate = kernel_prior("km1" if prior == "km1" else "km2", split, seed)
+    if isinstance(prior, float):
+        given = PriorEstimate(prior, prior, prior, "The number given", 0, 0)
+        return PriorUsed(prior, None, None, "given", tuple(agreement([given, estimate])))
+    notes = (*estimate.notes, *agreement([estimate]))
+    return PriorUsed(estimate.value, estimate.low, estimate.high, estimate.method, notes)
+
+
+def kernel_prior(name: str, split: PUSplit, seed: int) -> PriorEstimate:
+    """Return the estimate by kernel means on raw pixels or features."""
+    return KERNEL_MEANS[name](*_flat_rows(split, seed), seed=seed)
+
+
+def bbe_prior(loaded: LoadedData, seed: int, watcher: Watcher | None = None) -> PriorEstimate:
+    """Return the best-bin estimate on held-out scores of a short P-against-U classifier."""
+    split = loaded.split
+    held_out = split.validation
+    if held_out is None:
+        raise DataError(
+            "BBE needs held-out positives and unlabelled samples, and this split has none. "
+            "Set data.held_out, or data.validation_positives and data.validation_unlabelled."
+        )
+    rows = len(split.train)
+    batch_size = min(128, max(16, rows // 8))
+    train = TrainConfig(
+        epochs=max(3, round(BBE_STEPS / (rows // batch_size))),
+        batch_size=batch_size,
+        learning_rate=0.02,
     )
+    facts = DataFacts(rows, int(split.train.labelled.sum()), split.sample_shape, seed=seed)
+    backbone = build_backbone(
+        NetworkConfig(width=0.5),
+        split.sample_shape,
+        loaded.mean,
+        loaded.std,
+        generator(seed, "bbe-backbone"),
+    )
+    with seeded(seed, "bbe"):
+        method = CEConfig().build(facts, backbone)
+    scores = fit(method, split, train, seed=seed, watcher=watcher).scores(held_out.values)
+    return bbe(scores[held_out.labelled], scores[~held_out.labelled], seed=seed)
 
 
 def _flat_rows(split: PUSplit, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return flattened P and U, no more than the estimator would keep: images are large."""
-    random = np.random.default_rng(seed)
+    random = numpy_generator(seed, "prior")
+    labelled = split.train.labelled
     parts = []
-    for wanted, mask in (("positive", split.train.labelled), ("unlabelled", ~split.train.labelled)):
+    for most, mask in ((MOST_POSITIVE, labelled), (MOST_UNLABELLED, ~labelled)):
         rows = np.flatnonzero(mask)
-        if len(rows) > ROWS[wanted]:
-            rows = np.sort(random.choice(rows, ROWS[wanted], replace=False))
-        values = split.train.values.take(rows).reshape(len(rows), -1)
-        parts.append(values.astype(np.float64))
+        if len(rows) > most:
+            rows = np.sort(random.choice(rows, most, replace=False))
+        parts.append(split.train.values.take(rows).reshape(len(rows), -1).astype(np.float64))
     return parts[0], parts[1]

@@ -1,0 +1,70 @@
+"""The command as a person gives it: words in, exit code and both outputs back."""
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+from onesided.cli import main
+
+TINY = (
+    *("--method", "ce", "--epochs", "1", "--device", "cpu"),
+    *("--set", "network.width=0.125", "--set", "train.batch_size=16"),
+)
+"""Settings of a training that takes a second."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left in the terminal."""
+
+    exit_code: int
+    out: str
+    err: str
+
+
+def call(*words: object) -> Outcome:
+    """Run `onesided WORDS` in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), _arguments(*words):
+        try:
+            main()
+        except SystemExit as leaving:
+            assert isinstance(leaving.code, int)
+            return Outcome(leaving.code, out.getvalue(), err.getvalue())
+    raise AssertionError("main() returned without an exit code")
+
+
+def fit(data: Path, output: Path, *words: object) -> Outcome:
+    """Train on the folders P and U of `data` for a second, accepting a poor model."""
+    folders = ("-p", data / "P", "-u", data / "U", "-o", output)
+    return call("fit", *folders, *TINY, "--quiet", "--allow-degenerate", *words)
+
+
+def assert_refused(outcome: Outcome, *words: object) -> None:
+    """Check for exit code 2, one line that holds these words, and nothing else."""
+    assert outcome.exit_code == 2, outcome
+    assert outcome.out == ""
+    assert outcome.err.startswith("onesided: ")
+    assert outcome.err.count("\n") == 1, outcome.err
+    assert "Traceback" not in outcome.err
+    for word in words:
+        assert str(word) in outcome.err, (word, outcome.err)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return every file of a folder by its path, to see whether anything changed."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+@contextmanager
+def _arguments(*words: object) -> Iterator[None]:
+    before = sys.argv
+    sys.argv = ["onesided", *map(str, words)]
+    try:
+        yield
+    finally:
+        sys.argv = before
