@@ -132,7 +132,7 @@ def fit_settings(
     from onesided.engine.fit import Watcher
     from onesided.report import write_report
     from onesided.run.execute import run
-    from onesided.run.folder import refuse_file
+    from onesided.run.folder import REPORT, RESULT, refuse_file
     from onesided.run.load import load_data
 
     quiet = quiet or rank() > 0
@@ -147,9 +147,14 @@ def fit_settings(
     with counting(f"training {config.method.card.title}", quiet=quiet) as counter:
         watcher = Watcher(step=counter.step, epoch=counter.epoch)
         result = run(config, loaded, output, overwrite=overwrite, watcher=watcher)
-    if rank() == 0:
+    if rank() == 0 and _is_older(output / REPORT, output / RESULT):
         write_report(output)
     return result
+
+
+def _is_older(page: Path, source: Path) -> bool:
+    """Whether the page has to be written: never again for a run that was finished before."""
+    return not page.exists() or page.stat().st_mtime_ns < source.stat().st_mtime_ns
 
 
 def resolve(given: "Settings", preset: str | None, *, rows: int) -> "RunConfig":

@@ -39,14 +39,9 @@ fresh from the system each time, whose page faults cost three times the arithmet
 """
 
 
-def rows_at_a_time(images: Tensor) -> int:
-    """Return how many images make a piece; at least one."""
-    return max(1, PIECE // max(1, images[:1].numel()))
-
-
 def pieces(images: Tensor) -> Iterator[slice]:
-    """Cut the rows into pieces of bounded size."""
-    step = rows_at_a_time(images)
+    """Cut the rows into pieces of bounded size, but of one image at least."""
+    step = max(1, PIECE // max(1, images[:1].numel()))
     return (slice(start, start + step) for start in range(0, len(images), step))
 
 

@@ -176,7 +176,7 @@ class _Deck:
             raise ConfigError(
                 f"The split asks for more {self.what} than there are: {count} wanted, "
                 f"{len(self.left)} of {self.total} left. Lower data.positives, data.unlabelled, "
-                "data.prior or the validation sizes."
+                "data.clean or the validation sizes, or change data.prior."
             )
         taken, self.left = self.left[:count], self.left[count:]
         return taken

@@ -138,7 +138,7 @@ class _Training:
             resumed = state is not None and epoch == start.epoch
             clock = self._clock(stage, epoch, start.step if resumed else 0)
             tally = Tally(state.tally) if resumed and state else Tally()
-            if resumed:
+            if resumed and rank() == 0:
                 self.memory.log.rewind(clock)
             if clock.step == 0:
                 self.method.begin_epoch(clock, self._sweep(clock))

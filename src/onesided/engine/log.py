@@ -12,6 +12,7 @@ from torch import Tensor
 from onesided.core.batch import Losses
 from onesided.core.clock import Clock
 from onesided.core.errors import OnesidedError
+from onesided.engine.checkpoint import replacing
 
 Row = dict[str, Any]
 
@@ -52,16 +53,23 @@ class EpochLog:
         self._board = _tensorboard_writer(path.parent) if path and tensorboard else None
 
     def rewind(self, clock: Clock) -> None:
-        """Forget rows from this epoch on: they will be written again by the resumed run."""
+        """Forget rows from this epoch on: they will be written again by the resumed run.
+
+        A line that a kill cut off in the middle belongs to such an epoch too.
+        """
         if self.path is None or not self.path.exists():
             return
         kept = []
         for line in self.path.read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:
+                break
             if row["stage"] == clock.stage and row["epoch"] >= clock.epoch:
                 break
             kept.append(line)
-        self.path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        with replacing(self.path) as file:
+            file.write("".join(line + "\n" for line in kept).encode())
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one epoch."""

@@ -13,7 +13,7 @@ Five laws, each with a test over every method (tests/contract):
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -131,7 +131,8 @@ class MethodConfig(Config):
 
     needs: ClassVar[Needs] = Needs()
     card: ClassVar[Card]
-    network: ClassVar[Literal["backbone", "none"]] = "backbone"
+    budget_learning_rate: ClassVar[float] = 0.02
+    """Learning rate where epochs are few: ten times and more what 1300 epochs can afford."""
 
     def build(self, facts: DataFacts, backbone: Backbone) -> Method:
         """Return the untrained method."""

@@ -20,9 +20,8 @@ from math import prod
 from typing import Literal
 
 import torch
-from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
-from torch import Tensor, nn
+from torch import nn
 
 from onesided.core import rng
 from onesided.core.config import Config
@@ -30,7 +29,7 @@ from onesided.core.errors import ConfigError, ContractError
 from onesided.nets.mlp import MLP
 from onesided.nets.resnet import resnet18, resnet34
 from onesided.nets.small import SmallNetwork
-from onesided.nets.standardise import Backbone, Normalisation, Standardise
+from onesided.nets.standardise import Backbone, Normalisation, Numbers, Standardise
 
 SMALLEST_SIDE = 4
 
@@ -62,8 +61,8 @@ class NetworkConfig(Config):
 def build_backbone(
     config: NetworkConfig,
     sample_shape: Sequence[int],
-    mean: ArrayLike | Tensor,
-    std: ArrayLike | Tensor,
+    mean: Numbers,
+    std: Numbers,
     generator: torch.Generator | None = None,
 ) -> Backbone:
     """Return the untrained backbone for samples of this shape.

@@ -1,5 +1,6 @@
 """What every backbone shares: preprocessing as its first layer, a width, normalisation."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,10 @@ Normalisation = Literal["batch", "none"]
 """BatchNorm, or nothing: BatchNorm sees one process's share of a batch only, so tests
 that two processes equal one to the last digit need networks without it."""
 
+Numbers = ArrayLike | Sequence[float] | Tensor
+"""One number per channel or feature. Tuples are named apart: to checks at run time, numpy's
+ArrayLike leaves them out."""
+
 
 class Standardise(nn.Module):
     """Shift and scale every channel, so that a saved model carries its preprocessing.
@@ -27,7 +32,7 @@ class Standardise(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, mean: ArrayLike | Tensor, std: ArrayLike | Tensor) -> None:
+    def __init__(self, mean: Numbers, std: Numbers) -> None:
         super().__init__()
         centre, spread = _numbers(mean), _numbers(std)
         if centre.ndim != 1 or centre.shape != spread.shape or not len(centre):
@@ -66,7 +71,7 @@ class Standardise(nn.Module):
         return (samples - self.mean.reshape(shape)) / self.std.reshape(shape)
 
 
-def _numbers(values: ArrayLike | Tensor) -> Float32[np.ndarray, "..."]:
+def _numbers(values: Numbers) -> Float32[np.ndarray, "..."]:
     if isinstance(values, Tensor):
         values = values.detach().cpu().numpy()
     # np.array copies: what the caller does to its own array later is not our business.

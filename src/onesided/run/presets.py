@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from onesided.core.config import Settings, merge, nearest, read_toml
 from onesided.core.errors import ConfigError
+from onesided.engine.train_config import TrainConfig
 from onesided.methods import method_named
 
 Preset = Literal["quick", "standard", "paper"]
 
-# Steps a preset spends. On two cores a step of the small network takes about a tenth of a
-# second on digits and a second on CIFAR; docs/performance.md has measured times.
+# Steps a preset spends: what costs time is steps, whatever the size of the data.
 STEPS = {"quick": 1500, "standard": 6000}
 FEWEST_EPOCHS, MOST_EPOCHS = 10, 200
 
@@ -39,29 +39,35 @@ def preset_settings(
     recipe = recipe_settings(data_name, method_name)
     if preset == "paper":
         return merge({"network": _paper_network(data_name)}, recipe)
-    return merge(recipe, _budget_settings(STEPS[preset], method_name, rows, recipe, given))
+    # The recipe's weights belong to the data set; its epochs, rates and the paper's own
+    # estimate of the prior belong to the paper's budget and split.
+    return _budget_settings(STEPS[preset], method_name, rows, recipe.get("method", {}), given)
 
 
 def _budget_settings(
     steps: int,
     method_name: str,
     rows: int,
-    recipe: Mapping[str, Any],
+    weights: Mapping[str, Any],
     given: Mapping[str, Any],
 ) -> Settings:
-    train = given.get("train", {})
-    batch_size = int(train.get("batch_size", _batch_size(rows)))
+    train = TrainConfig.from_settings(given.get("train", {}), "configuration [train]")
+    chosen = train.model_fields_set
+    batch_size = train.batch_size if "batch_size" in chosen else _batch_size(rows)
     per_epoch = max(1, rows // batch_size)
-    epochs = int(
-        train.get("epochs", min(max(round(steps / per_epoch), FEWEST_EPOCHS), MOST_EPOCHS))
-    )
-    method = merge(recipe.get("method", {}), given.get("method", {}))
-    method = {key: value for key, value in method.items() if key != "name"}
-    planned = method_named(method_name).from_settings(method).for_budget(epochs)
+    affordable = min(max(round(steps / per_epoch), FEWEST_EPOCHS), MOST_EPOCHS)
+    epochs = train.epochs if "epochs" in chosen else affordable
+    method = merge(weights, given.get("method", {}))
+    method.pop("name", None)
+    config = method_named(method_name).from_settings(method, "configuration [method]")
     return {
         "network": {"name": "auto"},
-        "train": {"epochs": epochs, "batch_size": batch_size, "learning_rate": 0.02},
-        "method": planned.model_dump(mode="json", exclude_unset=False),
+        "train": {
+            "epochs": epochs,
+            "batch_size": batch_size,
+            "learning_rate": config.budget_learning_rate,
+        },
+        "method": config.for_budget(epochs).model_dump(mode="json"),
     }
 
 

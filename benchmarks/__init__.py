@@ -1,0 +1,1 @@
+"""Experiments whose tables are made from result files; see README.md beside this file."""

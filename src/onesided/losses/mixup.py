@@ -1,0 +1,42 @@
+"""Mixup: samples between two samples.
+
+| symbol         | code            | meaning                                                 |
+|----------------|-----------------|---------------------------------------------------------|
+| a, lambda      | `share`         | share of the first sample in the mixture                |
+| Beta(al, al)   | `concentration` | al: near 0 a is close to 0 or 1, at 1 uniform, large 1/2 |
+
+A network that is asked to be linear between samples cannot be steep around a few of them
+(Zhang et al., mixup: Beyond Empirical Risk Minimization, ICLR 2018). Randomness is drawn
+by the caller's generator, so that a draw belongs to a place and not to the order of calls.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from onesided.core.errors import ConfigError
+
+
+def draw_share(concentration: float, random: np.random.Generator) -> float:
+    """Return the share a of the first sample, from Beta(concentration, concentration).
+
+    Small concentrations reach exactly 0 and 1 by rounding: formulas with log a or
+    log(1 - a) have to bear both.
+    """
+    if not concentration > 0:
+        raise ConfigError(
+            f"Mixup got concentration {concentration}. A Beta distribution needs a number above "
+            "0; 0.3 keeps most mixtures close to one of the two samples."
+        )
+    return float(random.beta(concentration, concentration))
+
+
+def mix(
+    first: Float[Tensor, "n *sample"], second: Float[Tensor, "n *sample"], share: float
+) -> Float[Tensor, "n *sample"]:
+    """Return share x first + (1 - share) x second, row by row.
+
+    It makes no difference whether images are standardised before or after: the shares add
+    up to 1.
+    """
+    return share * first + (1 - share) * second

@@ -1,0 +1,39 @@
+"""Costs under labels that nobody gave: soft ones, and those a network gives itself.
+
+| symbol  | code              | meaning                                       |
+|---------|-------------------|-----------------------------------------------|
+| g       | `margin`          | logit of positive minus logit of negative     |
+| p       | sigmoid(`margin`) | probability of positive                       |
+| y       | `positive`        | soft label: how much of a positive, in [0, 1] |
+| weak    | `teacher`         | margins of the weakly changed views           |
+| strong  | `student`         | margins of the strongly changed views         |
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+
+def soft_label_cost(margin: Float[Tensor, "n"], positive: Float[Tensor, "n"]) -> Float[Tensor, "n"]:
+    """Return the cross entropy of each row against a soft label.
+
+    -y log p - (1 - y) log(1 - p). With y = 1 - rho / 2 it is label smoothing by rho over
+    two classes, as HolisticPU smooths its labelled positives.
+    """
+    return -(positive * F.logsigmoid(margin) + (1 - positive) * F.logsigmoid(-margin))
+
+
+def confident_consistency(
+    teacher: Float[Tensor, "n"], student: Float[Tensor, "n"], *, confidence: float
+) -> Float[Tensor, "n"]:
+    """Return the cost of strong views under the class of weak ones, where that is sure.
+
+    FixMatch's term (Sohn et al., 2020), as HolisticPU uses it: zero where the weaker view
+    is less sure than `confidence`. Average over all rows, not over the sure ones, so that
+    the term grows with what the network knows. The teacher is given no gradient.
+    """
+    teacher = teacher.detach()
+    sure = teacher.abs().sigmoid() >= confidence
+    cost = -F.logsigmoid(torch.where(teacher > 0, student, -student))
+    return cost.where(sure, 0.0)

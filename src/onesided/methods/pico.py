@@ -1,0 +1,250 @@
+"""PiCO: contrastive label disambiguation (Wang et al., ICLR 2022), for PU data.
+
+Partial labels: every sample has a set of candidate classes. A labelled positive has one,
+an unlabelled sample both. The classifier's guess picks the positives of a contrastive
+loss; embeddings of a class gather around its prototype; the nearest prototype votes on
+what the sample is taught next. Symbols:
+
+| paper    | here                    | paper       | here                              |
+|----------|-------------------------|-------------|-----------------------------------|
+| f(x)     | softmax(`logits`)       | s           | `targets`                         |
+| q, k     | `query`, `key`          | r           | `vote`                            |
+| c_i      | `believed`              | phi         | `target_momentum`, falling        |
+| mu_c     | `prototypes.vectors`    | m, gamma    | `prototype_momentum`              |
+| A        | query, key, `queue`     | tau         | `temperature`                     |
+| L_cls    | `classification`        | L_con       | `contrast`, weight lambda         |
+
+Differs from the original, which knows no PU data, as the NcPU paper does (its appendix
+on PiCO and WSC): unlabelled targets start as negative instead of undecided.
+Ties, as between prototypes that are still zero, fall to negative.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from pydantic import Field
+from torch import Tensor
+
+from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
+from onesided.core.clock import Clock
+from onesided.core.labels import POSITIVE
+from onesided.core.rng import generator
+from onesided.losses.classification import (
+    mean_or_zero,
+    positive_unlabelled_cross_entropy,
+    soft_cross_entropy,
+)
+from onesided.losses.contrastive import instance_contrastive_loss, supervised_contrastive_loss
+from onesided.methods.base import Card, GradientMethod
+from onesided.methods.variant import VariantConfig
+from onesided.nets.heads import classifier, projector
+from onesided.nets.momentum import TargetNetwork
+from onesided.nets.standardise import Backbone
+from onesided.state.prototypes import Prototypes
+from onesided.state.queue import KeyQueue
+from onesided.state.soft_labels import SoftLabels
+
+EMBEDDING = 128
+FIRST_MOMENTUM = 0.99
+"""phi of the first epoch, before its schedule begins."""
+LONGEST_HALF_LIFE = 0.1
+"""Share of a run in which targets should be able to forget one half."""
+START = {"negative": 0.0, "uniform": 0.5}
+
+
+class PiCOConfig(VariantConfig):
+    """Settings of PiCO; the defaults are its authors', with unlabelled starting as negative.
+
+    Its authors train 800 epochs of SGD, batch 256, learning rate 0.01, weight decay 1e-3.
+    """
+
+    switches: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "published": {},
+        "ncpu-paper": {
+            "classification": "groups",
+            "query_view": "weak",
+            "target_momentum": 0.99,
+            "final_target_momentum": 0.95,
+        },
+    }
+    variant: Literal["published", "ncpu-paper"] = "published"
+    """A bundle of switches: as its authors published it, or as the NcPU authors ran it. Every
+    switch can still be set alone."""
+    start: Literal["negative", "uniform"] = "negative"
+    """What unlabelled rows are taught at first: negative, or both classes alike (original)."""
+    classification: Literal["mean", "groups"] = "mean"
+    """Cross entropy as one mean over the batch, or as the mean over P plus the mean over U, in
+    which a labelled positive weighs as much as forty unlabelled rows on CIFAR."""
+    query_view: Literal["weak", "strong"] = "strong"
+    """How the view is changed that classifier and query see; the key's is always strong."""
+    contrast_weight: float = Field(default=0.5, ge=0)
+    """Weight of the contrastive loss, lambda."""
+    temperature: float = Field(default=0.07, gt=0)
+    """Temperature of the contrastive loss, tau."""
+    queue_length: int = Field(default=8192, ge=1)
+    """Keys remembered from past batches."""
+    warmup_epochs: int = Field(default=1, ge=0)
+    """Epochs in which targets stay and a sample is contrasted by its own key only."""
+    prototype_momentum: float = Field(default=0.99, ge=0, lt=1)
+    """Momentum of the prototypes per sample, m."""
+    encoder_momentum: float = Field(default=0.999, ge=0, lt=1)
+    """Momentum of the key encoder per step."""
+    target_momentum: float = Field(default=0.95, ge=0, le=1)
+    """Momentum of the targets per epoch, phi, as its linear schedule begins."""
+    final_target_momentum: float = Field(default=0.8, ge=0, le=1)
+    """The same as the schedule ends."""
+    projector_width: int = Field(default=512, ge=1)
+    """Hidden units of the projector."""
+
+    card: ClassVar[Card] = Card(
+        title="PiCO",
+        summary="Prototypes of contrastive embeddings vote on what each sample is taught.",
+        citation="Wang et al., PiCO: Contrastive Label Disambiguation for Partial Label Learning, "
+        "ICLR 2022.",
+        fidelity="Written from a description of the method; unlabelled rows start as negative, as "
+        "in the NcPU paper. PiCO+ (reliable samples, mixup) is not included.",
+        good_at="Images whose classes form clusters; needs no prior and no negatives.",
+        bad_at="Poor features: votes drift to positive, and nothing speaks for the negatives.",
+        variants={
+            "published": "its authors' settings (default)",
+            "ncpu-paper": "P and U averaged apart, slower targets, weak query, as in NcPU's table",
+        },
+    )
+
+    def build(self, facts: DataFacts, backbone: Backbone) -> "PiCO":
+        """Return an untrained PiCO."""
+        return PiCO(self, facts, backbone)
+
+    def for_budget(self, epochs: int) -> "PiCOConfig":
+        """Return settings whose targets can turn within a tenth of so short a run.
+
+        A row votes once per epoch: at 0.95 it takes 14 epochs to turn, at 0.99 69.
+        """
+        largest = 0.5 ** (1 / max(1.0, LONGEST_HALF_LIFE * epochs))
+        return self.model_copy(
+            update={
+                "target_momentum": min(self.target_momentum, largest),
+                "final_target_momentum": min(self.final_target_momentum, largest),
+            }
+        )
+
+    def target_momentum_at(self, epoch: int, epochs: int) -> float:
+        """Return phi of an epoch: what its authors set after the epoch before."""
+        if epoch == 0:
+            return FIRST_MOMENTUM
+        begin, end = self.target_momentum, self.final_target_momentum
+        return begin + (end - begin) * (epoch - 1) / epochs
+
+
+class PiCO(GradientMethod):
+    """Two encoders, a queue of keys, two prototypes, one table of soft labels."""
+
+    def __init__(self, config: PiCOConfig, facts: DataFacts, backbone: Backbone) -> None:
+        super().__init__()
+        self.config = config
+        self.views = {"query": Augment(config.query_view), "key": Augment.STRONG}
+        self.backbone = backbone
+        self.classifier = classifier(backbone.width)
+        self.projector = projector(
+            backbone.width, hidden=config.projector_width, out=EMBEDDING, normalisation="none"
+        )
+        self.key_encoder = TargetNetwork(backbone, self.projector)
+        self.targets = SoftLabels(facts.rows, positive=START[config.start])
+        self.prototypes = Prototypes(2, EMBEDDING)
+        self.queue = KeyQueue(config.queue_length, EMBEDDING, generator(facts.seed, "pico-queue"))
+
+    def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
+        """Return logits and query of one view, and the key of the other."""
+        features = self.backbone(batch.views["query"])
+        query = F.normalize(self.projector(features).float(), dim=1)
+        self.key_encoder.follow(
+            self.backbone, self.projector, momentum=self.config.encoder_momentum
+        )
+        key = F.normalize(self.key_encoder(batch.views["key"]).float(), dim=1)
+        return Outputs({"logits": self.classifier(features), "query": query, "key": key})
+
+    def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
+        """Return L_cls + lambda L_con, after prototypes moved and rows voted."""
+        logits, query, key = outputs["logits"], outputs["query"], outputs["key"]
+        settled = clock.epoch >= self.config.warmup_epochs
+        believed = logits.detach().argmax(dim=1).masked_fill(batch.labelled, POSITIVE)
+
+        vote = self._vote_and_move_prototypes(query.detach(), believed, batch.labelled)
+        if settled:
+            momentum = self.config.target_momentum_at(clock.epoch, clock.epochs)
+            self.targets.vote(batch.row, batch.labelled, vote, momentum=momentum)
+        target = self.targets.current(batch.row, batch.labelled)
+
+        contrast = self._contrast(query, key, believed, settled)
+        self.queue.push(key, believed)
+        terms = {
+            "classification": self._classification(logits, target, batch.labelled),
+            "contrast": self.config.contrast_weight * contrast,
+        }
+        return Losses(
+            total=torch.stack(list(terms.values())).sum(),
+            terms=terms,
+            watched={
+                "prototype_cosine": self.prototypes.similarity(),
+                "positive_votes": mean_or_zero((vote == POSITIVE).float(), ~batch.labelled),
+                "taught_positive": mean_or_zero(target[:, POSITIVE], ~batch.labelled),
+                "called_positive": mean_or_zero((believed == POSITIVE).float(), ~batch.labelled),
+            },
+        )
+
+    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
+        """Return logits; inference needs backbone and classifier only."""
+        logits: Tensor = self.classifier(self.backbone(images))
+        return logits
+
+    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
+        """Return the backbone's features."""
+        features: Tensor = self.backbone(images)
+        return features
+
+    def _vote_and_move_prototypes(
+        self,
+        query: Float[Tensor, "batch dim"],
+        believed: Int64[Tensor, "batch"],
+        labelled: Bool[Tensor, "batch"],
+    ) -> Int64[Tensor, "batch"]:
+        """Return the votes r by the prototypes as they were, then let those follow."""
+        vote = self.prototypes.nearest(query).masked_fill(labelled, POSITIVE)
+        self.prototypes.follow(
+            query, believed, momentum=self.config.prototype_momentum, normalise="batch"
+        )
+        return vote
+
+    def _contrast(
+        self,
+        query: Float[Tensor, "batch dim"],
+        key: Float[Tensor, "batch dim"],
+        believed: Int64[Tensor, "batch"],
+        settled: bool,
+    ) -> Float[Tensor, ""]:
+        """Return L_con: by believed class, or by own key alone during warm-up."""
+        keys, labels = self.queue.read()
+        temperature = self.config.temperature
+        if not settled:
+            return instance_contrastive_loss(query, key, keys, temperature=temperature)
+        pool = torch.cat([believed, believed, labels])
+        return supervised_contrastive_loss(
+            query,
+            torch.cat([key, keys]),
+            believed[:, None] == pool[None, :],
+            temperature=temperature,
+        )
+
+    def _classification(
+        self,
+        logits: Float[Tensor, "batch 2"],
+        target: Float[Tensor, "batch 2"],
+        labelled: Bool[Tensor, "batch"],
+    ) -> Float[Tensor, ""]:
+        """Return L_cls as the settings average it."""
+        if self.config.classification == "groups":
+            return positive_unlabelled_cross_entropy(logits, target, labelled)
+        return soft_cross_entropy(logits, target).mean()

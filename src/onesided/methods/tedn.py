@@ -1,0 +1,169 @@
+"""TEDn: transform, estimate, discard, in turn (Garg, Wu, Smola, Balakrishnan, Lipton 2021).
+
+Symbols:
+
+| paper            | here                                | paper     | here                     |
+|------------------|-------------------------------------|-----------|--------------------------|
+| alpha            | `prior`, share of positives in U    | BBE       | `best_bin`               |
+| CVIR             | `kept.reject_top`, then `loss`      | W         | `warmup_epochs`          |
+| delta, gamma     | `delta`, `gamma` of BBE             | f(x)      | `margin`                 |
+
+Two problems that solve each other: with the share alpha of positives in U, the alpha |U|
+highest scores can be left out and the rest taught as negative (conditional value ignoring
+risk, CVIR); with a classifier, held-out scores tell alpha (best bin estimation, BBE). A warm
+start with all of U as negative begins the circle.
+"""
+
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Float64
+from pydantic import Field
+from torch import Tensor
+
+from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch, Stratified
+from onesided.core.clock import Clock, Sweep
+from onesided.losses.classification import balanced_cross_entropy, margin, mean_or_zero
+from onesided.methods.base import Card, GradientMethod, MethodConfig, Needs
+from onesided.nets.heads import classifier
+from onesided.nets.standardise import Backbone
+from onesided.priors.bbe import Ties, best_bin
+from onesided.state.kept_rows import KeptRows
+
+PUBLISHED_EPOCHS = 1100
+WARMUP_SHARE = 0.25
+
+
+class TEDnConfig(MethodConfig):
+    """Settings of TEDn; the defaults are those of its authors."""
+
+    warmup_epochs: int = Field(default=100, ge=0)
+    """Epochs of the warm start, W, in which all of U is taught as negative."""
+    delta: float = Field(default=0.1, gt=0, lt=1)
+    """Probability with which the bound behind BBE's bin may fail."""
+    gamma: float = Field(default=0.01, ge=0)
+    """Slack of BBE's penalty."""
+    ties: Ties = "exact"
+    """How BBE counts equal scores: as its formula says, or as its authors' scan does."""
+
+    needs: ClassVar[Needs] = Needs(validation=True)
+    card: ClassVar[Card] = Card(
+        title="TEDn",
+        summary="Estimates the prior on held-out scores and leaves U's likely positives out.",
+        citation="Garg, Wu, Smola, Balakrishnan, Lipton, Mixture Proportion Estimation and PU "
+        "Learning: A Modern Approach, NeurIPS 2021.",
+        fidelity="As published. An epoch is a pass over U; a batch whose unlabelled part is "
+        "rejected as a whole gives no gradient.",
+        good_at="An unknown prior and classes that can be told apart; it reports the prior.",
+        bad_at="Few held-out positives (below a hundred BBE is loose); short runs, where the "
+        "warm start has not ranked U yet; its learning rate of 0.1 makes repeats differ.",
+        variants={"exact": "BBE by its formula (default)", "reference": "BBE by the scan"},
+    )
+
+    def build(self, facts: DataFacts, backbone: Backbone) -> "TEDn":
+        """Return an untrained TEDn."""
+        return TEDn(self, facts, backbone)
+
+    def for_budget(self, epochs: int) -> "TEDnConfig":
+        """Return settings with a warm start that leaves most of a short run to CVIR.
+
+        The published share is a tenth; a short run spends a quarter, because a classifier
+        has to rank before ranks can be cut.
+        """
+        if epochs >= PUBLISHED_EPOCHS:
+            return self
+        warmup = min(self.warmup_epochs, max(1, round(epochs * WARMUP_SHARE)))
+        return self.model_copy(update={"warmup_epochs": warmup})
+
+
+class TEDn(GradientMethod):
+    """A classifier on a backbone, a mark on every row, and an estimate of the prior."""
+
+    prior: Tensor
+
+    def __init__(self, config: TEDnConfig, facts: DataFacts, backbone: Backbone) -> None:
+        super().__init__()
+        self.config = config
+        self.needs = config.needs
+        self.views = {"classify": Augment.WEAK}
+        positives = facts.batch_size // 2
+        self.batching = Stratified(positives)
+        self.fewest_kept = facts.batch_size - positives
+        self.backbone = backbone
+        self.classifier = classifier(backbone.width)
+        self.kept = KeptRows(facts.rows)
+        self.register_buffer("prior", torch.zeros((), dtype=torch.float64))
+
+    def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
+        """Return logits of P and of kept U, in one pass; zeros for rejected rows.
+
+        Rejected rows do not enter the network, so BatchNorm sees what the loss sees.
+        """
+        images, used = batch.views["classify"], self._used(batch)
+        if int(used.sum()) < 2:  # BatchNorm cannot take the spread of one row
+            used = torch.ones_like(used)
+        seen = self.classifier(self.backbone(images[used]))
+        logits = seen.new_zeros(len(used), 2)
+        logits[used] = seen
+        return Outputs({"logits": logits})
+
+    def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
+        """Return (mean over P as positive + mean over kept U as negative) / 2."""
+        z, used = margin(outputs["logits"]), self._used(batch)
+        kept = used & ~batch.labelled
+        risk = balanced_cross_entropy(z[used], batch.labelled[used])
+        # Without any negative the step would call everything positive: no gradient instead.
+        risk = risk * kept.any()
+        called = (z.detach() > 0).to(z.dtype)
+        watched = {
+            # At 0 nothing is rejected: CVIR is then the warm start and no more.
+            "prior": self.prior.clone(),
+            "kept": mean_or_zero(kept.to(z.dtype), ~batch.labelled),
+            "kept_called_positive": mean_or_zero(called, kept),
+        }
+        return Losses(risk, {"risk": risk}, watched)
+
+    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
+        """Return logits."""
+        logits: Tensor = self.classifier(self.backbone(images))
+        return logits
+
+    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
+        """Return the backbone's features."""
+        features: Tensor = self.backbone(images)
+        return features
+
+    def begin_epoch(self, clock: Clock, sweep: Sweep) -> None:
+        """Estimate alpha with what the epoch before has learnt and, once warm, re-rank U."""
+        if clock.epoch == 0:
+            return  # an untrained network ranks by chance
+        self._estimate(sweep)
+        if clock.epoch >= self.config.warmup_epochs:
+            self._reject(sweep)
+
+    def finish(self, sweep: Sweep) -> None:
+        """Estimate alpha with the trained network: what the run says about the prior."""
+        self._estimate(sweep)
+
+    def _estimate(self, sweep: Sweep) -> None:
+        # Held-out rows only: of rows it was trained on the network is too sure.
+        z, labelled = sweep(self._margin, of="validation")
+        found = best_bin(
+            z[labelled].cpu().numpy(),
+            z[~labelled].cpu().numpy(),
+            delta=self.config.delta,
+            gamma=self.config.gamma,
+            ties=self.config.ties,
+        )
+        self.prior.fill_(found.ratio)
+
+    def _reject(self, sweep: Sweep) -> None:
+        # By the plain view: augmentation noise would reshuffle the ranks at the cut.
+        z, labelled = sweep(self._margin)
+        self.kept.reject_top(z, labelled, share=float(self.prior), at_least=self.fewest_kept)
+
+    def _used(self, batch: PUBatch) -> Bool[Tensor, "batch"]:
+        return batch.labelled | self.kept.read(batch.row)
+
+    def _margin(self, images: Tensor) -> Float64[Tensor, "n"]:
+        return margin(self.classifier(self.backbone(images)).double())

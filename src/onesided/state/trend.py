@@ -1,0 +1,90 @@
+"""Trends: how the prediction of every training row moved while the network learned.
+
+| symbol  | code            | meaning                                                  |
+|---------|-----------------|----------------------------------------------------------|
+| p^(t)_i | `history[i, t]` | probability of positive of row i at the t-th recording   |
+| d       | `difference`    | p of a later recording minus p of an earlier one         |
+| psi     | `_influence`    | sign(d) log(1 + abs(d) + d^2 / 2): Catoni's influence    |
+| TS_i    | `scores`        | mean of influences: a mean that single jumps hardly move |
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Float64
+from torch import Tensor, nn
+
+from onesided.core.errors import ContractError
+
+Trend = Literal["consecutive", "symmetric", "pairwise"]
+"""Which differences count, and how: from one recording to the next, with the released code's
+one-sided logarithm; the same with Catoni's symmetric influence; all pairs, symmetric."""
+
+
+class PredictionTrends(nn.Module):
+    """The predictions of every row at every recording, in one table.
+
+    Args:
+        rows: Training rows.
+        recordings: Columns that are set aside; fewer may be filled.
+    """
+
+    history: Tensor
+    recorded: Tensor
+
+    def __init__(self, rows: int, recordings: int) -> None:
+        super().__init__()
+        self.register_buffer("history", torch.zeros(rows, recordings))
+        self.register_buffer("recorded", torch.zeros((), dtype=torch.int64))
+
+    @torch.no_grad()
+    def record(self, positive: Float[Tensor, "rows"]) -> None:
+        """Note the probability of positive of every row, as it is now."""
+        column = int(self.recorded)
+        if column == self.history.shape[1]:
+            raise ContractError(f"The table of trends is full after {column} recordings.")
+        self.history[:, column] = positive.to(self.history)
+        self.recorded.add_(1)
+
+    def scores(self, trend: Trend) -> Float64[Tensor, "rows"]:
+        """Return the trend score of every row: below zero where its prediction fell."""
+        return trend_scores(self.history[:, : int(self.recorded)].double(), trend)
+
+    def fall(self, mask: Bool[Tensor, "rows"]) -> float:
+        """Return by how much the mean prediction of these rows fell, first to last recording."""
+        first, last = self.history[mask, 0], self.history[mask, int(self.recorded) - 1]
+        return float(first.double().mean() - last.double().mean())
+
+
+def trend_scores(
+    history: Float64[Tensor, "rows recordings"], trend: Trend
+) -> Float64[Tensor, "rows"]:
+    """Return the mean influence of the differences between recordings.
+
+    HolisticPU's trend score (Wang et al., 2023). Negatives among U fall steadily while the
+    network learns to tell P from U; positives waver. The released code takes consecutive
+    recordings and log(1 + d + d^2 / 2) for both signs of d, which weighs a fall a little
+    less than an equal rise; its authors call that simplified.
+    """
+    recordings = history.shape[1]
+    if recordings < 2:
+        raise ContractError(f"A trend needs at least two recordings; got {recordings}.")
+    if trend == "pairwise":
+        lags = range(1, recordings)
+        total = torch.stack([_influence(_differences(history, lag)).sum(1) for lag in lags]).sum(0)
+        return total / (recordings * (recordings - 1) / 2)
+    differences = _differences(history, 1)
+    if trend == "symmetric":
+        return _influence(differences).mean(dim=1)
+    return (1 + differences + differences.square() / 2).log().mean(dim=1)
+
+
+def _differences(
+    history: Float64[Tensor, "rows recordings"], lag: int
+) -> Float64[Tensor, "rows pairs"]:
+    return history[:, lag:] - history[:, :-lag]
+
+
+def _influence(difference: Float64[Tensor, "rows pairs"]) -> Float64[Tensor, "rows pairs"]:
+    size = difference.abs()
+    return difference.sign() * (size + size.square() / 2).log1p()
