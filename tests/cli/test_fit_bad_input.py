@@ -75,8 +75,17 @@ def test_unreadable_files_are_skipped_and_listed_if_tolerated(small: Path) -> No
     assert {name for name, _ in result["skipped"]} == {f"U/{name}" for name in names}
     assert all(len(reason) > 10 for _, reason in result["skipped"])
     assert result["n_unlabelled"] == 16
-    page = (small / "run" / "report.html").read_text()
-    assert "U/truncated.png" in page
+
+
+def test_unreadable_files_are_told_in_the_terminal(small: Path) -> None:
+    names = spoil(small / "U")
+    (small / "U" / "z.png").write_bytes(b"")
+    folders = ("-p", small / "P", "-u", small / "U", "-o", small / "run", "--tolerate", "0.3")
+    outcome = call("fit", *folders, *TINY, "--allow-degenerate")
+    assert outcome.exit_code == 0
+    for name in names:
+        assert f"Skipped U/{name}: it " in outcome.err
+    assert "And 1 more file that cannot be read." in outcome.err
 
 
 def test_a_few_unreadable_files_need_no_permission(small: Path) -> None:

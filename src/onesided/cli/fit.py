@@ -127,7 +127,7 @@ def fit_settings(
     given: "Settings", output: Path, *, preset: str | None, overwrite: bool, quiet: bool
 ) -> "RunResult":
     """Check the settings, load the data, train, and write the report."""
-    from onesided.cli.show import counting, note
+    from onesided.cli.show import counting, note, skipped_lines
     from onesided.core.dist import rank
     from onesided.engine.fit import Watcher
     from onesided.report import write_report
@@ -142,7 +142,7 @@ def fit_settings(
     with counting("reading", quiet=quiet) as counter:
         loaded = load_data(checked.data, counter)
     config = resolve(given, preset, rows=len(loaded.split.train))
-    for sentence in (*loaded.notices, *_chosen(config, loaded)):
+    for sentence in (*skipped_lines(loaded.skipped), *loaded.notices, *_chosen(config, loaded)):
         note(sentence, quiet=quiet)
     with counting(f"training {config.method.card.title}", quiet=quiet) as counter:
         watcher = Watcher(step=counter.step, epoch=counter.epoch)

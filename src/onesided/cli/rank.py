@@ -27,7 +27,7 @@ def rank(
 
     Example: onesided rank runs/quake buildings/ -o ranked.csv --top 500
     """
-    from onesided.cli.show import count, counting, note, print_json, say, warn
+    from onesided.cli.show import count, counting, note, print_json, say, skipped_lines, warn
     from onesided.engine.checkpoint import replacing
     from onesided.run.folder import csv_text
     from onesided.run.rank import alarm_of, rank_folder
@@ -38,8 +38,8 @@ def rank(
     rows = ranking.rows[:top]
     with replacing(output) as file:
         file.write(csv_text(("path", "score", "rank", "decision"), rows).encode())
-    for name, reason in ranking.skipped:
-        note(f"Skipped {name}: it {reason}.", quiet=quiet or as_json)
+    for sentence in skipped_lines(ranking.skipped):
+        note(sentence, quiet=quiet or as_json)
     alarm = alarm_of(run)
     if alarm:
         warn(alarm)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 console = Console(markup=False, emoji=False, highlight=False)
 notes = Console(markup=False, emoji=False, highlight=False, stderr=True)
 
+MOST_SKIPPED = 5
 CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\n")}
 
 
@@ -58,6 +59,13 @@ def warn_of(result: Mapping[str, Any]) -> None:
     alarm = None if result["pu"] is None else result["pu"].get("degenerate")
     for sentence in (*([alarm] if alarm else []), *result["warnings"]):
         warn(sentence)
+
+
+def skipped_lines(skipped: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a line for each of the first files that could not be read, and one for the rest."""
+    lines = [f"Skipped {name}: it {reason}." for name, reason in skipped[:MOST_SKIPPED]]
+    more = len(skipped) - len(lines)
+    return [*lines, f"And {count(more, 'more file')} that cannot be read."] if more else lines
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:

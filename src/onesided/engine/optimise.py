@@ -63,8 +63,12 @@ def distribute(method: GradientMethod) -> nn.Module:
     """Return the method itself, or its distributed form when several processes train.
 
     Buffers are not synchronised: every process computes the same updates from the whole
-    batch, and broadcasting rank 0's would only hide a broken law.
+    batch, and broadcasting rank 0's would only hide a broken law. On GPUs BatchNorm sees
+    the whole batch too; on CPUs torch has no such layer, and it sees its shard.
     """
     if world() == 1:
         return method
-    return DistributedDataParallel(method, broadcast_buffers=False)
+    network: nn.Module = method
+    if next(method.parameters()).is_cuda:
+        network = nn.SyncBatchNorm.convert_sync_batchnorm(method)
+    return DistributedDataParallel(network, forward_sync_buffers=False)

@@ -2,16 +2,17 @@
 
 All embeddings have unit length, so a product is a cosine.
 
-| paper                     | code                     | meaning                                  |
-|---------------------------|--------------------------|------------------------------------------|
-| q_i (PiCO, LaGAM)         | `anchor`, `query`        | embedding that is pulled                 |
-| k_i                       | `key`                    | another view of the same sample          |
-| A                         | `anchor` and `others`    | all anchors, then everything else        |
-| Pos(i), M_ij              | `positive`               | which members of the pool count as alike |
-| tau                       | `temperature`            | how much the closest ones dominate       |
-| z1, z2 (WSC)              | `first`, `second`        | embeddings of two strong views           |
-| Q_ij                      | `same_class`             | probability of being of one class        |
-| alpha, beta, lambda_c (WSC) | `view_`, `class_`, `repulsion_weight` | weights of the spectral parts |
+| paper             | code                    | meaning                                  |
+|-------------------|-------------------------|------------------------------------------|
+| q_i (PiCO, LaGAM) | `anchor`, `query`       | embedding that is pulled                 |
+| k_i               | `key`                   | another view of the same sample          |
+| A                 | `anchor` and `others`   | all anchors, then everything else        |
+| Pos(i), M_ij      | `positive`              | which members of the pool count as alike |
+| tau               | `temperature`           | how much the closest ones dominate       |
+| z1, z2 (WSC)      | `first`, `second`       | embeddings of two strong views           |
+| Q_ij              | `same_class`            | probability of being of one class        |
+| alpha, beta       | `view_`, `class_weight` | weights of the two graphs                |
+| lambda_c          | `repulsion_weight`      | weight of the repulsion                  |
 """
 
 from dataclasses import dataclass
@@ -64,6 +65,12 @@ def instance_contrastive_loss(
     own = (query * key).sum(dim=1, keepdim=True)
     similarity = torch.cat([own, query @ negatives.T], dim=1) / temperature
     return (similarity.logsumexp(dim=1) - similarity[:, 0]).mean()
+
+
+def own_key(query: Float[Tensor, "batch dim"]) -> Bool[Tensor, "batch pool"]:
+    """Return that each query's only positive among queries and keys is its own key."""
+    batch = len(query)
+    return F.pad(torch.eye(batch, dtype=torch.bool, device=query.device), (batch, 0))
 
 
 def nearest_in_pool(

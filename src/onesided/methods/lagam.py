@@ -34,19 +34,20 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from pydantic import Field
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from onesided.core.batch import Augment, CleanBatch, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock, Sweep
 from onesided.core.labels import POSITIVE
 from onesided.core.rng import numpy_generator
 from onesided.losses.classification import mean_or_zero
-from onesided.losses.contrastive import nearest_in_pool, supervised_contrastive_loss
+from onesided.losses.contrastive import nearest_in_pool, own_key, supervised_contrastive_loss
 from onesided.losses.meta_label import LinearView, balanced_soft_cross_entropy, meta_gradient
+from onesided.losses.mixup import draw_share, mix
 from onesided.methods.base import Card, GradientMethod, Needs
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import projector
 from onesided.nets.standardise import Backbone
+from onesided.nets.statistics import glance
 from onesided.state.clusters import Clusters
 from onesided.state.soft_labels import SoftLabels
 
@@ -162,8 +163,7 @@ class LaGAM(GradientMethod):
         outputs = self._clean_outputs(batch.clean) if self._settled(clock) else {}
         features = self.backbone(weak)
         offset = _partner_offset(len(weak), weak.device)
-        share = self._mixing_share(clock)
-        mixed = share * weak + (1 - share) * weak[_index(offset)]
+        mixed = mix(weak, weak[_index(offset)], self._mixing_share(clock))
         return Outputs(
             {
                 **outputs,
@@ -194,7 +194,7 @@ class LaGAM(GradientMethod):
         terms = {
             "classification": balanced_soft_cross_entropy(margin, target),
             "mixup": self.config.mixup_weight * self._mixup(outputs, target, clock),
-            "instance": self._contrast(query, key, _own_key(len(query), query.device)),
+            "instance": self._contrast(query, key, own_key(query)),
         }
         if settled:
             group = self._group(margin.detach(), query, key, batch.row, clock)
@@ -226,18 +226,11 @@ class LaGAM(GradientMethod):
     def _embedding(self, features: Float[Tensor, "n width"]) -> Float[Tensor, "n dim"]:
         return F.normalize(self.projector(features).float(), dim=1)
 
-    @torch.no_grad()
     def _clean_outputs(self, clean: CleanBatch | None) -> dict[str, Tensor]:
-        """Return features and margins of the clean samples, by their own batch statistics.
-
-        BatchNorm works on copies of its running statistics, which stay as they are: the
-        clean set is looked at, not trained on. Batch statistics are also the same on every
-        process, where running ones are not.
-        """
+        """Return features and margins of the clean samples: looked at, not trained on."""
         assert clean is not None, "declared in `needs`, so the loader provides it"
-        buffers = {name: value.clone() for name, value in self.backbone.named_buffers()}
-        features = functional_call(self.backbone, buffers, (clean.views["plain"],))
-        return {"clean_features": features, "clean_margin": self._margin(features)}
+        features = glance(self.backbone, clean.views["plain"])
+        return {"clean_features": features, "clean_margin": self._margin(features).detach()}
 
     def _meta_labels(
         self, outputs: Outputs, batch: PUBatch, target: Float[Tensor, "batch 2"]
@@ -260,17 +253,15 @@ class LaGAM(GradientMethod):
     def _mixing_share(self, clock: Clock) -> float:
         """Return the share of the larger part in every mixed sample of this step."""
         place = (clock.stage, clock.epoch, clock.step)
-        drawn = numpy_generator(clock.seed, "mixup", *place).beta(
-            self.config.mixup, self.config.mixup
-        )
-        return float(max(drawn, 1 - drawn))
+        share = draw_share(self.config.mixup, numpy_generator(clock.seed, "mixup", *place))
+        return max(share, 1 - share)
 
     def _mixup(
         self, outputs: Outputs, target: Float[Tensor, "batch 2"], clock: Clock
     ) -> Float[Tensor, ""]:
         """Return B on mixed samples, whose labels are mixed as they are."""
-        share = self._mixing_share(clock)
-        mixed = share * target + (1 - share) * target[_index(outputs["partner_offset"])]
+        partner = target[_index(outputs["partner_offset"])]
+        mixed = mix(target, partner, self._mixing_share(clock))
         return balanced_soft_cross_entropy(outputs["mixed_margin"], mixed)
 
     def _group(
@@ -298,12 +289,6 @@ class LaGAM(GradientMethod):
         return supervised_contrastive_loss(
             query, key, positive, temperature=self.config.temperature
         )
-
-
-def _own_key(batch: int, device: torch.device) -> Bool[Tensor, "batch pool"]:
-    """Return that each query's only positive is its own key."""
-    own = torch.eye(batch, dtype=torch.bool, device=device)
-    return F.pad(own, (batch, 0))
 
 
 def _partner_offset(batch: int, device: torch.device) -> Int64[Tensor, "batch"]:

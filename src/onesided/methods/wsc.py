@@ -225,7 +225,8 @@ class WSC(GradientMethod):
         return clock.epoch / clock.epochs
 
     def _volume(self, matrix: Float[Tensor, "2 2"]) -> Float[Tensor, ""]:
-        return self.config.volume_weight * torch.linalg.slogdet(matrix).logabsdet
+        volume: Tensor = torch.linalg.slogdet(matrix).logabsdet
+        return self.config.volume_weight * volume
 
     def _move_transition(
         self,

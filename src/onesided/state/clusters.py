@@ -30,7 +30,7 @@ class Clusters(nn.Module):
         first, and a repeated run would not be the same run.
         """
         from sklearn.cluster import KMeans  # a second to import, and few methods cluster
-        from threadpoolctl import threadpool_limits
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         points = features.cpu().numpy()
         count = min(count, len(points))

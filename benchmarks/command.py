@@ -1,0 +1,115 @@
+"""The command line that every benchmark shares."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.grid import Grid, Places, run_grid
+from benchmarks.tables import Paper, page, tables
+from onesided.core.config import read_toml
+from onesided.core.errors import OnesidedError
+from onesided.run.folder import RunFolder, read_json
+
+REPOSITORY = Path(__file__).parent.parent
+SEEDS = (0, 1, 2)
+
+
+def main(real: Grid, quick: Grid, argv: Sequence[str] | None = None) -> int:
+    """Run a benchmark, print its table, or write its page; return the exit code.
+
+    Args:
+        real: The benchmark.
+        quick: The same on toy data in seconds, to see whether it works.
+        argv: Words of the command line, without the program's name.
+    """
+    options = parser(real).parse_args(argv)
+    try:
+        return _obey(options, quick if options.quick else real)
+    except OnesidedError as error:
+        print(f"benchmarks.{real.name}: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def parser(grid: Grid) -> argparse.ArgumentParser:
+    """Return the options of a benchmark."""
+    options = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{grid.name}",
+        description=f"{grid.title}. The same command goes on where it was stopped.",
+    )
+    instead = options.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--table", action="store_true", help="print the table of the result file; run nothing"
+    )
+    instead.add_argument(
+        "--docs", action="store_true", help="write the page from the result file; run nothing"
+    )
+    options.add_argument("--root", type=Path, help="folder that holds the data sets' files")
+    options.add_argument("--only", help=f"one data set: {', '.join(grid.data_names)}")
+    options.add_argument(
+        "--seeds", type=seeds, default=SEEDS, help="for example 0,1,2, which is the default"
+    )
+    options.add_argument("--work", type=Path, help="folder of the runs")
+    options.add_argument("--quick", action="store_true", help="toy data, one epoch, seconds")
+    return options
+
+
+def seeds(text: str) -> tuple[int, ...]:
+    """Return the seeds of a list such as 0,1,2."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
+        raise argparse.ArgumentTypeError(
+            f"seeds are different whole numbers with commas between, such as 0,1,2; got {text!r}"
+        )
+    return tuple(map(int, parts))
+
+
+def paper_figures(name: str) -> Paper:
+    """Return the published figures for one benchmark, with what the whole file says."""
+    content = read_toml(Path(__file__).with_name("paper.toml"))
+    shared = {key: value for key, value in content.items() if not isinstance(value, dict)}
+    return {**shared, **content.get(name, {})}
+
+
+def _obey(options: argparse.Namespace, grid: Grid) -> int:
+    places = _places(options, grid)
+    results = places.results / f"{grid.name}.json"
+    paper = paper_figures(grid.name)
+    if options.docs:
+        command = f"python -m benchmarks.{grid.name} --docs"
+        text = page(read_json(results), paper, source=_as_known(results), command=command)
+        places.docs.mkdir(parents=True, exist_ok=True)
+        RunFolder(places.docs, "").write_text(f"{grid.name}.md", text)
+        print(f"Wrote {places.docs / grid.name}.md")
+        return 0
+    failed = False
+    if not options.table:
+        records = run_grid(
+            grid,
+            places,
+            seeds=options.seeds,
+            only=options.only,
+            root=options.root,
+            say=lambda line: print(line, flush=True),
+        )
+        failed = any(record["status"] == "failed" for record in records)
+    print(tables(read_json(results), paper))
+    return int(failed)
+
+
+def _places(options: argparse.Namespace, grid: Grid) -> Places:
+    """Return where things go; a quick trial never touches the repository's results."""
+    if options.quick:
+        work = options.work or Path("runs/benchmarks") / f"{grid.name}-quick"
+        return Places(work, work, work)
+    return Places(
+        options.work or Path("runs/benchmarks") / grid.name,
+        REPOSITORY / "benchmarks" / "results",
+        REPOSITORY / "docs" / "benchmarks",
+    )
+
+
+def _as_known(path: Path) -> str:
+    """Return the path inside the repository, or the name alone of a file elsewhere."""
+    inside = path.resolve().is_relative_to(REPOSITORY.resolve())
+    return str(path.resolve().relative_to(REPOSITORY.resolve())) if inside else path.name

@@ -1,0 +1,5 @@
+"""`python -m onesided`, for torchrun."""
+
+from onesided.cli import main
+
+main()
