@@ -1,8 +1,8 @@
 """Every method of the library at one small budget, beside the paper's figures.
 
-    python -m benchmarks.methods --root DATA     run what is missing, then print the table
-    python -m benchmarks.methods --table         print the table of the result file
-    python -m benchmarks.methods --docs          write docs/benchmarks/methods.md from it
+python -m benchmarks.methods --root DATA     run what is missing, then print the table
+python -m benchmarks.methods --table         print the table of the result file
+python -m benchmarks.methods --docs          write docs/benchmarks/methods.md from it
 """
 
 import sys

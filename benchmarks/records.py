@@ -71,7 +71,9 @@ def training_seconds(folder: Path, result: Mapping[str, Any]) -> float:
     `result.json` counts from the last start, the log from the first: they differ for a
     run that was interrupted. Methods without epochs write no log.
     """
-    lines = (folder / LOG).read_text(encoding="utf-8").split("\n") if (folder / LOG).exists() else []
+    lines = (
+        (folder / LOG).read_text(encoding="utf-8").split("\n") if (folder / LOG).exists() else []
+    )
     logged = [json.loads(line)["seconds"] for line in lines if line]
     return float(max([result["seconds"], *logged[-1:]]))
 

@@ -16,7 +16,7 @@ Paper = Mapping[str, Any]
 
 FIGURES = {"oa": "OA", "f1": "F1", "precision": "precision", "recall": "recall", "auc": "AUC"}
 DIFFERENCES = ("oa", "f1", "auc")
-NOTHING = "–"
+NOTHING = "-"
 HOW_TO_READ = (
     "Figures are those of the last epoch on the test set, in percent: mean ± standard deviation "
     "over the seeds that finished. The test set chooses nothing, neither settings nor epoch. "
@@ -72,10 +72,11 @@ def budget_line(budget: Mapping[str, Any], runs: Sequence[Record]) -> str:
     """Return in one sentence what every row of the table got."""
     data, network, train = budget["data"], budget["network"], budget["train"]
     used = {(r["result"]["device"], r["result"]["precision"]) for r in finished(runs)}
+    share = data.get("prior", "unknown")
     computed = "; ".join(f"{precision} on {device}" for device, precision in sorted(used))
     return (
         f"Same for all rows: {data['positives']} labelled positives, {data['unlabelled']} "
-        f"unlabelled (share of positives {data.get('prior', 'unknown')}); network {network['name']}, width "
+        f"unlabelled (share of positives {share}); network {network['name']}, width "
         f"{network['width']:g}; {train['epochs']} epochs of batches of {train['batch_size']}, "
         f"{train['optimizer']} with learning rate {train['learning_rate']:g}"
         + (f"; {computed}." if computed else ".")

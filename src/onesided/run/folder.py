@@ -44,15 +44,8 @@ class RunFolder:
     def claim(self, *, overwrite: bool) -> None:
         """Make the folder ours: new, the same run again, or refused with the reason."""
         refuse_file(self.path)
-        if overwrite:
-            self._clear()
-        elif self._has(MANIFEST):
-            self._check_owner()
-        elif not self._nearly_empty():
-            raise OnesidedError(
-                f"{self.path} is not empty and holds no run. Choose a new folder, or add a run "
-                "to it with --overwrite (files that are not ours stay)."
-            )
+        if not overwrite:
+            self._check_free()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -60,6 +53,8 @@ class RunFolder:
                 f"Cannot make the folder {self.path} ({error.strerror}). Choose another with -o."
             ) from None
         self._remove(self._half_written())
+        if overwrite:
+            self._remove(self.path / name for name in OURS)
 
     def finished(self) -> dict[str, Any] | None:
         """Return the result of a finished run, or None."""
@@ -96,21 +91,20 @@ class RunFolder:
     def _has(self, name: str) -> bool:
         return (self.path / name).exists()
 
-    def _check_owner(self) -> None:
-        if read_json(self.path / MANIFEST).get("identity") != self.identity:
+    def _check_free(self) -> None:
+        """Refuse a folder that holds another run, or files of other people."""
+        if self._has(MANIFEST):
+            if read_json(self.path / MANIFEST).get("identity") != self.identity:
+                raise OnesidedError(
+                    f"{self.path} holds another run (other settings, data or seed). Choose "
+                    "another folder, repeat that run's settings to resume it, or replace it with "
+                    "--overwrite."
+                )
+        elif self.path.exists() and set(self.path.iterdir()) - set(self._half_written()):
             raise OnesidedError(
-                f"{self.path} holds another run (other settings, data or seed). Choose another "
-                "folder, repeat that run's settings to resume it, or replace it with --overwrite."
+                f"{self.path} is not empty and holds no run. Choose a new folder, or add a run "
+                "to it with --overwrite (files that are not ours stay)."
             )
-
-    def _clear(self) -> None:
-        self._remove([self.path / name for name in OURS] + self._half_written())
-
-    def _nearly_empty(self) -> bool:
-        """Whether nothing is there but what a process leaves that was killed at once."""
-        if not self.path.exists():
-            return True
-        return set(self.path.iterdir()) <= set(self._half_written())
 
     def _half_written(self) -> list[Path]:
         """Return files that a killed process was writing; see `replacing`."""
