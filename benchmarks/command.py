@@ -50,7 +50,7 @@ def parser(grid: Grid) -> argparse.ArgumentParser:
         "--seeds", type=seeds, default=SEEDS, help="for example 0,1,2, which is the default"
     )
     options.add_argument("--work", type=Path, help="folder of the runs")
-    options.add_argument("--quick", action="store_true", help="toy data, one epoch, seconds")
+    options.add_argument("--quick", action="store_true", help="toy data, a few steps, seconds")
     return options
 
 

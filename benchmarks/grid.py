@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.origin import origin
+from benchmarks.origin import code_in_memory, origin
 from benchmarks.records import (
     Record,
     add_origin,
@@ -160,6 +160,7 @@ def run_grid(
 
     Finished runs are found in the work folder, interrupted ones go on where they stopped.
     """
+    code_in_memory()
     if only is not None and only not in grid.data_names:
         raise ConfigError(f"--only takes one of {', '.join(grid.data_names)}; got {only!r}.")
     chosen = [

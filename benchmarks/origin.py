@@ -3,7 +3,9 @@
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ def origin() -> Origin:
     """Return everything a reader needs to judge, or repeat, what is measured now."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        **commit(Path(onesided.__file__).parent),
+        **code_in_memory(),
         "machine": machine(),
         "versions": environment()["versions"],
     }
@@ -41,6 +43,15 @@ def origin_of_run() -> Origin:
         **{key: here[key] for key in ("cpu", "cores", "threads")},
         "load": round(os.getloadavg()[0], 1),
     }
+
+
+@cache
+def code_in_memory() -> Mapping[str, Any]:
+    """Return the commit of the code that runs, as found at the first call.
+
+    A benchmark takes an hour, in which people commit; what was imported stays what it was.
+    """
+    return commit(Path(onesided.__file__).parent)
 
 
 def commit(folder: Path) -> dict[str, Any]:

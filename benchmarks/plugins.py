@@ -43,7 +43,7 @@ ALIGNMENT: Settings = {
 }
 WARMUP_SHARE = 1 / 3  # pairs are self pairs until features have formed; 30 of 1300 in the paper
 
-# Seconds in all: tests run it.
+# Seconds in all, to see whether it works; its figures mean nothing.
 QUICK: Mapping[str, Budget] = {
     "toy-images": Budget(
         data={

@@ -19,7 +19,8 @@ DIFFERENCES = ("oa", "f1", "auc")
 NOTHING = "-"
 HOW_TO_READ = (
     "Figures are those of the last epoch on the test set, in percent: mean ± standard deviation "
-    "over the seeds that finished. The test set chooses nothing, neither settings nor epoch. "
+    "over the seeds that finished. The test set chooses nothing, neither settings nor epoch; a "
+    "method that keeps an earlier epoch, as its paper does, chooses it on held-out P and U. "
     "A degenerate run (it calls everything, or nothing, positive, or does not separate) counts in "
     "the mean like any other and is marked."
 )
@@ -77,8 +78,8 @@ def budget_line(budget: Mapping[str, Any], runs: Sequence[Record]) -> str:
     return (
         f"Same for all rows: {data['positives']} labelled positives, {data['unlabelled']} "
         f"unlabelled (share of positives {share}); network {network['name']}, width "
-        f"{network['width']:g}; {train['epochs']} epochs of batches of {train['batch_size']}, "
-        f"{train['optimizer']} with learning rate {train['learning_rate']:g}"
+        f"{network['width']:g}; {count(train['epochs'], 'epoch')} of batches of "
+        f"{train['batch_size']}, {train['optimizer']} with learning rate {train['learning_rate']:g}"
         + (f"; {computed}." if computed else ".")
     )
 
@@ -130,9 +131,9 @@ def paper_sentence(paper: Paper, budget: Mapping[str, Any]) -> str:
     return (
         f"The paper's columns are from {paper['source']}. **Its budget differs**: the paper's "
         f"is {paper['epochs']} epochs on {paper['images']} images with {paper['network']}, ours is "
-        f"{train['epochs']} epochs on {images} images with the network {network['name']} of width "
-        f"{network['width']:g}. So the columns do not tell whether the paper can be reproduced. "
-        f"{paper['note']}"
+        f"{count(train['epochs'], 'epoch')} on {images} images with the network {network['name']} "
+        f"of width {network['width']:g}. So the columns do not tell whether the paper can be "
+        f"reproduced. {paper['note']}"
     )
 
 
@@ -166,7 +167,7 @@ def settings_of_rows(runs: Iterable[Record]) -> str:
 def where_measured(content: Content) -> str:
     """Return machine, commits and versions, from what the runs themselves noted."""
     origins = [place for record in content["runs"] for place in record["origins"]]
-    machines = Counter(f"{o['cpu']}, {o['cores']} cores, {o['threads']} threads" for o in origins)
+    machines = Counter(machine_words(place) for place in origins)
     commits = Counter(commit_words(place) for place in origins)
     dates = sorted(place["date"] for place in origins)
     here = content["machine"]
@@ -217,7 +218,7 @@ def spread(values: Sequence[float], form: str) -> str:
 def remark(group: Sequence[Record]) -> str:
     """Return how many runs of a row failed, are missing or degenerate."""
     problems = Counter(problem for record in group if (problem := problem_of(record)))
-    return ", ".join(f"{count} of {len(group)} {what}" for what, count in problems.items())
+    return ", ".join(f"{runs} of {len(group)} {what}" for what, runs in problems.items())
 
 
 def problem_of(record: Record) -> str | None:
@@ -232,7 +233,7 @@ def problem_of(record: Record) -> str | None:
 def given(record: Record) -> str:
     """Return what the row was given beyond P and U."""
     words = {
-        "prior": f"prior: {record['prior']}",
+        "prior": "true prior" if record["prior"] == "truth" else f"prior: {record['prior']}",
         "validation": "held-out P and U",
         "clean": "clean labels of both classes",
         "truth": "all true labels",
@@ -243,6 +244,11 @@ def given(record: Record) -> str:
 def paper_cell(figure: Sequence[float] | None) -> str:
     """Return a published mean ± standard deviation as printed."""
     return NOTHING if figure is None else f"{figure[0]:.2f} ± {figure[1]:.1f}"
+
+
+def machine_words(place: Mapping[str, Any]) -> str:
+    """Return a processor and how much of it was used."""
+    return f"{place['cpu']}, {count(place['cores'], 'core')}, {count(place['threads'], 'thread')}"
 
 
 def commit_words(place: Mapping[str, Any]) -> str:
@@ -257,7 +263,12 @@ def counted(counter: Mapping[str, int]) -> str:
     """Return the words alone where all agree, else each with its number of runs."""
     if len(counter) <= 1:
         return next(iter(counter), "unknown")
-    return "; ".join(f"{words} ({count} runs)" for words, count in counter.items())
+    return "; ".join(f"{words} ({count(runs, 'run')})" for words, runs in counter.items())
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -7,6 +7,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from onesided.cli import main
 
 TINY = (
@@ -28,13 +30,15 @@ class Outcome:
 def call(*words: object) -> Outcome:
     """Run `onesided WORDS` in this process."""
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), _arguments(*words):
-        try:
-            main()
-        except SystemExit as leaving:
-            assert isinstance(leaving.code, int)
-            return Outcome(leaving.code, out.getvalue(), err.getvalue())
-    raise AssertionError("main() returned without an exit code")
+    with (
+        redirect_stdout(out),
+        redirect_stderr(err),
+        _arguments(*words),
+        pytest.raises(SystemExit) as leaving,
+    ):
+        main()
+    assert isinstance(leaving.value.code, int)
+    return Outcome(leaving.value.code, out.getvalue(), err.getvalue())
 
 
 def fit(data: Path, output: Path, *words: object) -> Outcome:

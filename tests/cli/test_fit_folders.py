@@ -73,13 +73,14 @@ def test_config_of_a_run_repeats_it_elsewhere(tmp_path: Path, trained: Path) -> 
         assert (again / name).read_bytes() == (trained / name).read_bytes(), name
 
 
-def test_a_config_file_gives_way_to_flags(
-    tmp_path: Path, shared_data: Path, trained: Path
-) -> None:
+def test_a_config_file_gives_way_to_flags(tmp_path: Path, shared_data: Path, trained: Path) -> None:
     # Other data and another method than the file's: what belongs to the old ones is left out.
     table = tmp_path / "numbers.csv"
-    rows = [f"{word},{number / 7},{number % 5}" for word in ("positive", "unlabelled")
-            for number in range(20)]
+    rows = [
+        f"{word},{number / 7},{number % 5}"
+        for word in ("positive", "unlabelled")
+        for number in range(20)
+    ]
     table.write_text("\n".join(["label,a,b", *rows]))
     words = ("--config", trained / "config.toml", "--table", table, "--method", "upu")
     outcome = call(
@@ -108,8 +109,8 @@ def test_quiet_keeps_the_result_and_drops_the_rest(shared_data: Path, run: Path)
 def test_a_degenerate_model_rings_until_it_is_accepted(tmp_path: Path, shared_data: Path) -> None:
     # A prior of next to nothing lets uPU call nothing positive, whatever the weights.
     run = tmp_path / "run"
-    words = ("-p", shared_data / "P", "-u", shared_data / "U", "-o", run, *TINY)
-    words += ("--method", "upu", "--prior", "0.001", "--quiet")
+    folders = ("-p", shared_data / "P", "-u", shared_data / "U", "-o", run)
+    words = (*folders, *TINY, "--method", "upu", "--prior", "0.001", "--quiet")
     refused = call("fit", *words)
     assert refused.exit_code == 3
     assert "Degenerate model: The model calls 0.00% of the unlabelled" in refused.err
@@ -151,9 +152,7 @@ def test_negatives_and_a_test_folder_are_reported_on(tmp_path: Path, data: Path)
     assert [name for name, _ in result["skipped"]] == ["T/negative/broken.png"]  # type: ignore[attr-defined]
 
 
-def test_a_table_lists_images_as_well_as_folders_do(
-    tmp_path: Path, shared_data: Path
-) -> None:
+def test_a_table_lists_images_as_well_as_folders_do(tmp_path: Path, shared_data: Path) -> None:
     rows = [f"P/{path.name},positive" for path in (shared_data / "P").iterdir()]
     rows += [f"U/{path.name},unlabelled" for path in (shared_data / "U").iterdir()]
     folder = Path(shutil.copytree(shared_data, tmp_path / "data"))

@@ -59,6 +59,7 @@ def test_overwriting_leaves_other_files_alone(shared_data: Path, run: Path) -> N
 def test_overwriting_starts_from_the_beginning(shared_data: Path, run: Path) -> None:
     before = contents(run)
     (run / "last.pt").write_bytes(b"garbage that must not be resumed from")
+    (run / "manifest.json").write_text("{")
     (run / ".last.pt.99999.part").write_bytes(b"half of a checkpoint")
     assert fit(shared_data, run, "--overwrite").exit_code == 0
     after = contents(run)
@@ -67,9 +68,7 @@ def test_overwriting_starts_from_the_beginning(shared_data: Path, run: Path) -> 
 
 
 @pytest.mark.parametrize("words", [(), ("--overwrite",)])
-def test_a_file_is_no_folder(
-    shared_data: Path, tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_a_file_is_no_folder(shared_data: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "file").write_text("precious")
     assert_refused(fit(shared_data, tmp_path / "file", *words), "is a file", "-o takes a folder")
     assert_refused(fit(shared_data, tmp_path / "file" / "run", *words), "Cannot make the folder")
@@ -143,16 +142,13 @@ def test_an_unfinished_run_goes_on_with_the_same_command(
     assert contents(unfinished)["model.safetensors"] == contents(trained)["model.safetensors"]
 
 
-@pytest.mark.parametrize("left", [(), ("manifest.json",), ("manifest.json", "config.toml")])
-def test_a_run_that_was_killed_at_its_very_start_starts_again(
-    shared_data: Path, run: Path, left: tuple[str, ...]
-) -> None:
+def test_a_run_that_was_killed_at_its_very_start_starts_again(shared_data: Path, run: Path) -> None:
     for path in run.iterdir():
-        if path.name not in left:
+        if path.name != "manifest.json":
             path.unlink()
-    (run / ".manifest.json.4711.part").write_bytes(b'{"identity": "2f')
+    (run / ".config.toml.4711.part").write_text("seed = ")
     assert fit(shared_data, run).exit_code == 0
-    assert not (run / ".manifest.json.4711.part").exists()
+    assert not (run / ".config.toml.4711.part").exists()
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "result.json"])
@@ -164,11 +160,6 @@ def test_a_damaged_file_is_named_with_the_way_out(
     before = contents(run)
     assert_refused(fit(shared_data, run), run / name, "--overwrite")
     assert contents(run) == before
-
-
-def test_a_damaged_manifest_can_be_overwritten(shared_data: Path, run: Path) -> None:
-    (run / "manifest.json").write_text("{")
-    assert fit(shared_data, run, "--overwrite").exit_code == 0
 
 
 def test_a_result_that_lacks_its_content_is_told(run: Path) -> None:

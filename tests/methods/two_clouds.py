@@ -104,7 +104,9 @@ def untrained(config: MethodConfig, data: TwoClouds, seed: int) -> GradientMetho
     )
     network = NetworkConfig(width=0.125, normalisation="none")
     with seeded(seed, "method"):
-        backbone = build_backbone(network, (2,), [0, 0], [1, 1], torch.Generator().manual_seed(seed))
+        backbone = build_backbone(
+            network, (2,), [0, 0], [1, 1], torch.Generator().manual_seed(seed)
+        )
         method = config.build(facts, backbone)
     assert isinstance(method, GradientMethod)
     return method
@@ -145,9 +147,7 @@ def _views(
     }
 
 
-def _sweep_over(
-    method: GradientMethod, data: TwoClouds
-) -> Callable[..., tuple[Tensor, Tensor]]:
+def _sweep_over(method: GradientMethod, data: TwoClouds) -> Callable[..., tuple[Tensor, Tensor]]:
     def sweep(
         function: Callable[[Tensor], Tensor],
         *,

@@ -124,6 +124,8 @@ class _Training:
             if resuming and state is not None and state.optimizer is not None:
                 optimizer.load_state_dict(state.optimizer)
             self._run_stage(stage, number, optimizer, state if resuming else None)
+        # Not checkpointed: a run that is killed from here on finishes again, with the same result.
+        self.method.finish(self._sweep(self._clock(stages[-1], stages[-1].epochs)))
 
     def _run_stage(
         self,

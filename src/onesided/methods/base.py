@@ -96,6 +96,9 @@ class GradientMethod(nn.Module):
     def begin_epoch(self, clock: Clock, sweep: Sweep) -> None:
         """Prepare an epoch; not called again when the epoch is resumed."""
 
+    def finish(self, sweep: Sweep) -> None:
+        """Do what can only be done after the last epoch, for example set a scale of scores."""
+
 
 @runtime_checkable
 class DirectMethod(Protocol):

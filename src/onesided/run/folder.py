@@ -75,8 +75,7 @@ class RunFolder:
     def write_text(self, name: str, text: str) -> None:
         """Write a text file, complete or not at all."""
         with replacing(self.path / name) as file:
-            # A lone surrogate has no UTF-8; names are printable by now, so none should come.
-            file.write(text.encode("utf-8", "backslashreplace"))
+            file.write(text.encode())
 
     def write_json(self, name: str, content: object) -> None:
         """Write a JSON file; numbers that are not finite are our own mistake and refused."""
@@ -128,14 +127,14 @@ def refuse_file(path: Path) -> None:
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return CSV whose first column is a name that no spreadsheet takes for a formula."""
+    """Return CSV whose first column is a name: UTF-8 for every reader, a formula for none."""
     lines = _Lines()
     # Python 3.11 quotes only what is in the line terminator: with a mere line feed, a
     # carriage return inside a name would end the row for every reader.
     writer = csv.writer(lines, lineterminator="\r\n")
     writer.writerow(columns)
     for first, *rest in rows:
-        writer.writerow((spreadsheet_safe(str(first)), *rest))
+        writer.writerow((spreadsheet_safe(printable(str(first))), *rest))
     return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from onesided.data.dataset import PUSplit, Selection
+from onesided.data.files import printable
 from onesided.engine.checkpoint import replacing
 from onesided.engine.predict import Predictor
 
@@ -24,7 +25,7 @@ def save_report_data(path: Path, split: PUSplit, scores: np.ndarray, predictor: 
         for group, rows in _groups(train.labelled, scores, predictor.threshold).items():
             arrays[f"{group}_images"] = thumbnails(train.values, rows)
             arrays[f"{group}_scores"] = scores[rows]
-            arrays[f"{group}_names"] = np.array([train.names[row] for row in rows])
+            arrays[f"{group}_names"] = np.array([printable(train.names[row]) for row in rows])
     with replacing(path) as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 

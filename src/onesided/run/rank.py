@@ -18,7 +18,7 @@ PIECE = 1024
 
 @dataclass(frozen=True)
 class Ranking:
-    """Rows (path, score, rank, decision), best first, and what could not be read."""
+    """Rows (path, score, rank, decision), best first, and what could not be read, printable."""
 
     rows: list[tuple[str, str, int, str]]
     skipped: list[tuple[str, str]]
@@ -49,7 +49,7 @@ def rank_folder(
     for start in range(0, len(found), PIECE):
         piece = found[start : start + PIECE]
         decoded = _decode_piece(piece, model.sample_shape, printable(str(folder)))
-        names += map(printable, decoded.kept)
+        names += decoded.kept
         skipped += decoded.skipped
         if len(decoded.values):
             scores.append(_finite(predictor.scores(decoded.values), run))

@@ -1,0 +1,175 @@
+"""Runs are done once, failures are told, and the collected file says where numbers come from."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.grid import Budget, Entry, Grid, run_grid
+from benchmarks.origin import code_in_memory
+from benchmarks.records import add_origin, describe, folder_name, training_seconds
+
+from onesided.core.errors import ConfigError, DataNotFound, Interrupted
+from onesided.engine.fit import Watcher
+from onesided.run.execute import run
+from onesided.run.load import load_data
+from tests.benchmarks.fakes import TOY, places_in, toy_entry, toy_grid
+
+
+def go(grid: Grid, folder: Path, *seeds: int, only: str | None = None) -> dict[str, Any]:
+    """Run a grid without a word and return its collected file."""
+    run_grid(grid, places_in(folder), seeds=seeds, only=only, say=lambda line: None)
+    return collected(folder)
+
+
+def collected(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "results" / "toy.json").read_text())
+    return content
+
+
+def status(content: dict[str, Any]) -> dict[tuple[str, int], str]:
+    return {(record["label"], record["seed"]): record["status"] for record in content["runs"]}
+
+
+def run_folder(folder: Path, one: Entry, seed: int) -> Path:
+    return folder / "work" / folder_name(describe(one.label, one.config(seed)))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("grid")
+    go(toy_grid(), folder, 0, 1)
+    return folder
+
+
+def test_figures_are_those_of_the_result_files(done: Path) -> None:
+    for record in collected(done)["runs"]:
+        one = toy_entry(record["label"], record["method"])
+        written = json.loads((run_folder(done, one, record["seed"]) / "result.json").read_text())
+        assert record["result"]["test"] == written["test"]
+        assert record["result"]["pu"]["degenerate"] == written["pu"]["degenerate"]
+        assert record["seconds"] == pytest.approx(written["seconds"], rel=0.5, abs=0.5)
+
+
+def test_every_run_says_with_which_seed_code_and_machine_it_was_made(done: Path) -> None:
+    content = collected(done)
+    assert status(content) == {(label, s): "finished" for label in ("CE", "uPU") for s in (0, 1)}
+    for record in content["runs"]:
+        (origin,) = record["origins"]
+        assert {key: origin[key] for key in ("commit", "dirty")} == code_in_memory()
+        assert origin["cpu"]
+        assert origin["threads"] == 1
+        assert record["result"]["seed"] == record["seed"]
+
+
+def test_the_budget_is_written_in_words_and_in_full(done: Path) -> None:
+    budget = collected(done)["budget"]
+    exact = budget["exact"]["toy-images"]
+    assert budget["words"] == "Which is better?"
+    assert exact["train"] == toy_entry("CE", "ce").config(0).train.model_dump(mode="json")
+    assert exact["data"]["unlabelled"] == 32
+
+
+def test_methods_that_need_a_prior_get_the_true_one_and_the_record_says_so(done: Path) -> None:
+    found = {(record["label"], record["prior"]) for record in collected(done)["runs"]}
+    assert found == {("CE", None), ("uPU", "truth")}
+    priors = [r["result"]["prior"] for r in collected(done)["runs"] if r["label"] == "uPU"]
+    assert all(prior["origin"].startswith("truth") for prior in priors)
+
+
+def test_no_path_of_the_machine_is_in_the_collected_file(tmp_path: Path) -> None:
+    grid = toy_grid(toy_entry("CE", "ce"))
+    root = tmp_path / "data"
+    run_grid(grid, places_in(tmp_path), seeds=(0,), root=root, say=lambda line: None)
+    assert str(tmp_path) not in json.dumps(collected(tmp_path))
+
+
+def test_the_same_command_again_runs_nothing_and_changes_nothing(done: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in done.rglob("*") if path.is_file()}
+    go(toy_grid(), done, 0, 1)
+    assert before == {path: path.stat().st_mtime_ns for path in done.rglob("*") if path.is_file()}
+
+
+def test_further_seeds_and_data_sets_join_what_is_there(tmp_path: Path) -> None:
+    images, points = toy_entry("CE", "ce"), toy_entry("CE", "ce", data="toy-vectors")
+    grid = toy_grid(images, points)
+    first = go(grid, tmp_path, 0, only="toy-images")
+    assert [(r["data"], r["seed"], r["status"]) for r in first["runs"]] == [
+        ("toy-images", 0, "finished"),
+        ("toy-vectors", 0, "missing"),
+    ]
+    second = go(grid, tmp_path, 1, only="toy-vectors")
+    assert [(r["data"], r["seed"], r["status"]) for r in second["runs"]] == [
+        ("toy-images", 0, "finished"),
+        ("toy-images", 1, "missing"),
+        ("toy-vectors", 0, "missing"),
+        ("toy-vectors", 1, "finished"),
+    ]
+
+
+def test_results_of_other_settings_are_not_kept_as_if_they_were_these(tmp_path: Path) -> None:
+    go(toy_grid(toy_entry("CE", "ce")), tmp_path, 0)
+    longer = replace(TOY, train={**TOY.train, "learning_rate": 0.1})
+    changed = toy_grid(toy_entry("CE", "ce", budget=longer))
+    content = go(changed, tmp_path, 1)
+    assert status(content) == {("CE", 1): "finished"}
+
+
+def test_a_run_that_fails_is_recorded_with_its_sentence_and_the_others_go_on(
+    tmp_path: Path,
+) -> None:
+    grid = toy_grid()
+    blocked = run_folder(tmp_path, grid.entries[0], 0)
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("a file where the run's folder should be")
+    content = go(grid, tmp_path, 0)
+    assert status(content) == {("CE", 0): "failed", ("uPU", 0): "finished"}
+    assert "is a file" in content["runs"][0]["failure"]
+    assert content["runs"][0]["result"] is None
+
+    blocked.unlink()
+    assert status(go(grid, tmp_path, 0)) == {("CE", 0): "finished", ("uPU", 0): "finished"}
+
+
+def test_an_interrupted_run_goes_on_and_ends_like_one_that_was_not(
+    tmp_path: Path, done: Path
+) -> None:
+    one = toy_entry("CE", "ce")
+    config = one.config(0)
+    folder = run_folder(tmp_path, one, 0)
+    stop = Watcher(step=lambda clock: os.kill(os.getpid(), signal.SIGTERM))
+    add_origin(folder)
+    with pytest.raises(Interrupted):
+        run(config, load_data(config.data), folder, watcher=stop)
+    (resumed,) = go(toy_grid(one), tmp_path, 0)["runs"]
+    assert resumed["status"] == "finished"
+    assert resumed["result"]["test"] == collected(done)["runs"][0]["result"]["test"]
+
+
+def test_the_time_of_an_interrupted_run_is_that_of_all_its_parts(tmp_path: Path) -> None:
+    lines = [{"epoch": 0, "seconds": 40.0}, {"epoch": 1, "seconds": 90.0}]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert training_seconds(tmp_path, {"seconds": 50.5}) == 90.0
+    assert training_seconds(tmp_path, {"seconds": 90.5}) == 90.5
+    assert training_seconds(tmp_path / "no log", {"seconds": 3.0}) == 3.0
+
+
+def test_rows_at_different_budgets_are_refused() -> None:
+    more = Budget(TOY.data, TOY.network, {**TOY.train, "epochs": 2})
+    with pytest.raises(ConfigError, match="'uPU' and 'CE' have different budgets on toy-images"):
+        toy_grid(toy_entry("CE", "ce"), toy_entry("uPU", "upu", budget=more))
+
+
+def test_missing_data_is_told_before_the_first_run(tmp_path: Path) -> None:
+    grid = toy_grid(toy_entry("CE", "ce"), toy_entry("CE", "ce", data="cifar10"))
+    with pytest.raises(DataNotFound):
+        run_grid(grid, places_in(tmp_path), seeds=(0,), root=tmp_path, say=lambda line: None)
+    assert list(tmp_path.rglob("result.json")) == []
+
+
+def test_an_unknown_data_set_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--only takes one of toy-images; got 'digits'"):
+        go(toy_grid(), tmp_path, 0, only="digits")

@@ -1,0 +1,103 @@
+"""The two studies: what is compared is what differs, every method has a row, commands work."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from benchmarks import command, grid, methods, plugins
+from onesided.methods import METHODS
+
+REAL = [plugins.grid(plugins.BUDGETS), methods.grid(methods.BUDGETS)]
+
+
+@pytest.mark.parametrize("study", REAL, ids=lambda study: study.name)
+def test_every_row_is_a_valid_run_on_digits_and_on_cifar10(study: grid.Grid) -> None:
+    assert study.data_names == ("digits", "cifar10")
+    for one in study.entries:
+        config = one.config(seed=0)
+        assert config.prior == ("truth" if config.method.needs.prior else "auto")
+
+
+def test_with_and_without_alignment_differ_in_alignment_alone() -> None:
+    study = plugins.grid(plugins.BUDGETS)
+    rows = {(one.data_name, one.label): one.config(seed=0) for one in study.entries}
+    for name in study.data_names:
+        for without, with_it in study.pairs:
+            before = rows[name, without].to_settings()
+            after = rows[name, with_it].to_settings()
+            assert after["method"].pop("alignment") == "robust"
+            assert before["method"].pop("alignment") == "none"
+            # The warm-up is a setting of the alignment branch and idle without it.
+            after["method"].pop("warmup_epochs")
+            before["method"].pop("warmup_epochs")
+            assert after == before
+
+
+@pytest.mark.parametrize("study", REAL, ids=lambda study: study.name)
+def test_something_is_left_to_learn_after_every_warm_up(study: grid.Grid) -> None:
+    for one in study.entries:
+        warmup = getattr(one.config(seed=0).method, "warmup_epochs", 0)
+        if one.method.get("alignment", "none") != "none":
+            assert 0 < warmup <= one.config(seed=0).train.epochs / 2
+
+
+def test_every_method_of_the_library_has_a_row_for_every_data_set() -> None:
+    study = methods.grid(methods.BUDGETS)
+    for name in study.data_names:
+        rows = [str(one.method["name"]) for one in study.entries if one.data_name == name]
+        assert rows == list(METHODS)
+    assert len({(one.data_name, one.label) for one in study.entries}) == len(study.entries)
+
+
+def test_settings_of_their_own_have_a_method_and_a_reason() -> None:
+    assert methods.OWN.keys() <= METHODS.keys()
+    assert all(own.reason for own in methods.OWN.values())
+
+
+def test_published_figures_are_found_by_the_labels_of_the_tables() -> None:
+    published = command.paper_figures("methods")["figures"]["cifar10"]
+    compared = ("ncpu", "ce", "supervised", "upu", "nnpu", "imbpu")
+    assert {METHODS[name].card.title for name in compared} <= published.keys()
+    plugged = command.paper_figures("plugins")["figures"]["cifar10"]
+    assert plugged.keys() <= {one.label for one in plugins.grid(plugins.BUDGETS).entries}
+
+
+def test_published_figures_are_percent_and_agree_with_each_other() -> None:
+    published = command.paper_figures("methods")["figures"]["cifar10"]
+    for figures in published.values():
+        precision, recall = figures["precision"][0], figures["recall"][0]
+        harmonic = 2 * precision * recall / (precision + recall)
+        # The mean of three F1 is near, not equal to, the F1 of mean precision and recall.
+        assert figures["f1"][0] == pytest.approx(harmonic, abs=0.5)
+        assert 50 < figures["oa"][0] < 100
+
+
+def test_the_quick_study_runs_prints_its_table_and_writes_its_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--quick", "--work", str(tmp_path)]
+    assert plugins.main([*words, "--seeds", "0"]) == 0
+    ran = capsys.readouterr().out
+    assert "6/6 toy-images, nnPU + robust, seed 0: OA" in ran
+
+    assert plugins.main([*words, "--table"]) == 0
+    table = capsys.readouterr().out
+    assert ran.endswith(table)
+
+    assert plugins.main([*words, "--docs"]) == 0
+    assert (tmp_path / "plugins.md").read_text().endswith(table.removesuffix("\n"))
+
+
+def test_a_table_before_the_first_run_is_refused_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plugins.main(["--quick", "--table", "--work", str(tmp_path)]) == 2
+    assert "There is no plugins.json" in capsys.readouterr().err
+
+
+def test_seeds_are_a_list_of_different_whole_numbers() -> None:
+    assert command.seeds("0, 2,5") == (0, 2, 5)
+    for wrong in ("", "0,,1", "a", "-1", "1,1"):
+        with pytest.raises(argparse.ArgumentTypeError, match="such as 0,1,2"):
+            command.seeds(wrong)

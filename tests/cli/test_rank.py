@@ -1,0 +1,198 @@
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from tests.cli.command import TINY, Outcome, assert_refused, call
+from tests.cli.pictures import draw
+from tests.data.image_files import gradient, tiff_bytes
+
+
+def ranked(run: Path, items: Path, *words: object) -> tuple[Outcome, list[dict[str, str]]]:
+    output = items.parent / "ranked.csv"
+    outcome = call("rank", run, items, "-o", output, *words)
+    with output.open(newline="") as file:
+        return outcome, list(csv.DictReader(file))
+
+
+def test_items_come_best_first_with_score_rank_and_decision(trained: Path, data: Path) -> None:
+    outcome, rows = ranked(trained, data / "U")
+    assert outcome.exit_code == 0
+    assert list(rows[0]) == ["path", "score", "rank", "decision"]
+    assert {row["path"] for row in rows} == {path.name for path in (data / "U").iterdir()}
+    scores = [float(row["score"]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    assert [int(row["rank"]) for row in rows] == list(range(1, 61))
+    called = sum(row["decision"] == "positive" for row in rows)
+    assert called == sum(score > 0.5 for score in scores)
+    assert f"60 items ranked, {called} called positive, 0 skipped, 60 written" in outcome.out
+
+
+def test_scores_are_those_of_the_run(trained: Path, data: Path) -> None:
+    _, rows = ranked(trained, data / "U")
+    scores = {f"U/{row['path']}": float(row["score"]) for row in rows}
+    with (trained / "scores.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            # Batches of another make-up round differently in the last digits.
+            assert scores[row["item"]] == pytest.approx(float(row["score"]), rel=1e-5)
+
+
+def test_equal_scores_come_in_the_order_of_names(trained: Path, tmp_path: Path) -> None:
+    for name in ("c", "a", "b"):
+        draw(tmp_path / "same" / f"{name}.png", seed=5)
+    _, rows = ranked(trained, tmp_path / "same")
+    assert [row["path"] for row in rows] == ["a.png", "b.png", "c.png"]
+    assert len({row["score"] for row in rows}) == 1
+
+
+def test_top_keeps_the_best_and_their_ranks(trained: Path, data: Path) -> None:
+    _, everything = ranked(trained, data / "U")
+    outcome, best = ranked(trained, data / "U", "--top", "7", "--json")
+    assert best == everything[:7]
+    told = json.loads(outcome.out)
+    assert (told["items"], told["written"]) == (60, 7)
+    assert outcome.err == ""
+
+
+def test_more_than_there_are_is_all_there_are(trained: Path, data: Path) -> None:
+    assert len(ranked(trained, data / "U", "--top", "1000")[1]) == 60
+
+
+def test_unreadable_files_are_told_and_left_out(trained: Path, data: Path) -> None:
+    (data / "U" / "broken.png").write_bytes(b"no image")
+    outcome, rows = ranked(trained, data / "U")
+    assert outcome.exit_code == 0
+    assert "Skipped broken.png: it " in outcome.err
+    assert len(rows) == 60
+    told = json.loads(ranked(trained, data / "U", "--json")[0].out)
+    assert [name for name, _ in told["skipped"]] == ["broken.png"]
+    assert "Skipped" not in ranked(trained, data / "U", "--quiet")[0].err
+
+
+def test_too_many_unreadable_files_leave_the_old_ranking_alone(trained: Path, data: Path) -> None:
+    output = data / "ranked.csv"
+    output.write_text("yesterday's")
+    for number in range(10):
+        (data / "U" / f"broken{number}.png").write_bytes(b"")
+    refused = call("rank", trained, data / "U", "-o", output)
+    assert_refused(refused, "10 of 70 images", "--tolerate 0.15")
+    assert output.read_text() == "yesterday's"
+    assert call("rank", trained, data / "U", "-o", output, "--tolerate", "0.15").exit_code == 0
+
+
+def test_images_are_brought_to_the_size_of_the_run(trained: Path, tmp_path: Path) -> None:
+    draw(tmp_path / "large" / "photograph.png", 3, side=50)
+    outcome, rows = ranked(trained, tmp_path / "large")
+    assert (outcome.exit_code, len(rows)) == (0, 1)
+
+
+def test_other_channels_than_the_run_has_are_refused_by_name(trained: Path, data: Path) -> None:
+    (data / "U" / "radar.tif").write_bytes(tiff_bytes(gradient(8, 8, 6)))
+    outcome = call("rank", trained, data / "U", "-o", data / "ranked.csv")
+    assert_refused(outcome, "radar.tif has 6 channels", "3 channels (colour) are needed")
+
+
+@pytest.mark.parametrize("name", ["missing", "empty"])
+def test_a_folder_without_images_is_named(trained: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    outcome = call("rank", trained, tmp_path / name, "-o", tmp_path / "ranked.csv")
+    assert_refused(outcome, tmp_path / name, ".png")
+
+
+def test_a_place_that_cannot_be_written_is_told_first(trained: Path, tmp_path: Path) -> None:
+    # The items do not exist either, but nobody should wait for them to be scored.
+    words = ("rank", trained, tmp_path / "no-items", "-o")
+    assert_refused(call(*words, tmp_path / "no" / "ranked.csv"), "no folder", tmp_path / "no")
+    assert_refused(call(*words, tmp_path), tmp_path, "-o takes a file")
+
+
+def test_a_folder_that_is_no_run_is_told(data: Path, tmp_path: Path) -> None:
+    words = (data / "U", "-o", tmp_path / "ranked.csv")
+    assert_refused(call("rank", tmp_path / "no", *words), "no run folder", tmp_path / "no")
+    assert_refused(call("rank", data, *words), "not the folder of a finished run", data)
+    file = data / "U" / "item00.png"
+    assert_refused(call("rank", file, *words), "no run folder", file)
+
+
+@pytest.mark.parametrize("kept", [0, 7, 100, -1])
+def test_truncated_weights_are_refused(run: Path, data: Path, kept: int) -> None:
+    weights = run / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:kept])
+    outcome = call("rank", run, data / "U", "-o", data / "ranked.csv")
+    assert_refused(outcome, weights, "damaged")
+
+
+def test_weights_of_another_network_are_refused(run: Path, data: Path, tmp_path: Path) -> None:
+    model = json.loads((run / "model.json").read_text())
+    model["network"]["width"] = 0.25
+    (run / "model.json").write_text(json.dumps(model))
+    outcome = call("rank", run, data / "U", "-o", data / "ranked.csv")
+    assert_refused(outcome, "model.safetensors does not fit model.json")
+
+
+def test_lost_weights_are_refused(run: Path, data: Path) -> None:
+    tensors = load_file(run / "model.safetensors")
+    tensors.pop(sorted(tensors)[0])
+    save_file(tensors, run / "model.safetensors")
+    outcome = call("rank", run, data / "U", "-o", data / "ranked.csv")
+    assert_refused(outcome, "model.safetensors does not fit model.json")
+
+
+def test_weights_that_are_no_numbers_are_refused(run: Path, data: Path) -> None:
+    tensors = load_file(run / "model.safetensors")
+    save_file(
+        {
+            name: value * float("nan") if value.is_floating_point() else value
+            for name, value in tensors.items()
+        },
+        run / "model.safetensors",
+    )
+    outcome = call("rank", run, data / "U", "-o", data / "ranked.csv")
+    assert_refused(outcome, "no numbers", run)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("", "damaged"),
+        ("[1, 2]", "table of settings"),
+        ('{"method": "ce"}', "model.json"),
+        ("method", "There is no method 'cee'. Did you mean 'ce'?"),
+        ("threshold", "threshold"),
+        ("mean", "mean and standard deviation"),
+    ],
+)
+def test_a_damaged_description_is_refused(run: Path, data: Path, damage: str, said: str) -> None:
+    model = json.loads((run / "model.json").read_text())
+    changed = {
+        "method": {**model, "method": "cee"},
+        "threshold": {**model, "threshold": 7},
+        "mean": {**model, "mean": [0.5], "std": [0.5]},
+    }
+    text = json.dumps(changed[damage]) if damage in changed else damage
+    (run / "model.json").write_text(text)
+    outcome = call("rank", run, data / "U", "-o", data / "ranked.csv")
+    assert_refused(outcome, said)
+
+
+def test_a_model_of_vectors_cannot_rank_images(tmp_path: Path, data: Path) -> None:
+    rows = [
+        f"{word},{number % 3},{number % 5}"
+        for word in ("positive", "unlabelled")
+        for number in range(20)
+    ]
+    (tmp_path / "numbers.csv").write_text("\n".join(["label,a,b", *rows]))
+    run = tmp_path / "vectors"
+    words = ("--table", tmp_path / "numbers.csv", "-o", run, *TINY, "--allow-degenerate")
+    assert call("fit", *words).exit_code == 0
+    outcome = call("rank", run, data / "U", "-o", data / "ranked.csv")
+    assert_refused(outcome, "vectors of 2 numbers")
+
+
+def test_model_files_alone_are_enough(run: Path, data: Path) -> None:
+    for path in run.iterdir():
+        if not path.name.startswith("model."):
+            path.unlink()
+    assert len(ranked(run, data / "U")[1]) == 60

@@ -1,0 +1,74 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from onesided.core.errors import DataError, OnesidedError
+from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.run.evaluate import compare_with_labels, read_labels, read_rows, read_scores
+
+SCORES = {"U/a.png": 0.9, "U/b.png": 0.7, "U/c.png": 0.4, "U/d.png": 0.1, "=e.png": 0.05}
+RESULT = {"method": "ce", "seed": 0, "threshold": 0.5, "test": None, "pu": None, "warnings": []}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    lines = [f"{name},{score}" for name, score in SCORES.items()]
+    text = "\n".join(["item,score", *lines, ""]).replace("=e", "'=e")
+    (tmp_path / "scores.csv").write_text(text)
+    (tmp_path / "result.json").write_text(json.dumps(RESULT))
+    return tmp_path
+
+
+def labels(run: Path, text: str) -> Path:
+    (run / "truth.csv").write_text(text)
+    return run / "truth.csv"
+
+
+def test_metrics_of_four_items_counted_by_hand(run: Path) -> None:
+    truth = "item,label\nU/a.png,positive\nU/b.png,negative\nU/c.png,positive\nU/d.png,negative\n"
+    found = compare_with_labels(run, labels(run, truth))
+    assert (found["listed"], found["matched"]) == (4, 4)
+    # a is a hit, b a false alarm, c is missed, d is right; of four pairs only c < b is wrong.
+    assert found["test"] == {"oa": 0.5, "f1": 0.5, "precision": 0.5, "recall": 0.5, "auc": 0.75}
+
+
+def test_decisions_are_those_of_the_run_s_own_threshold(run: Path) -> None:
+    (run / "result.json").write_text(json.dumps({**RESULT, "threshold": 0.3}))
+    truth = labels(run, "item,label\nU/c.png,positive\nU/d.png,negative\n")
+    assert compare_with_labels(run, truth)["test"]["oa"] == 1.0
+
+
+@pytest.mark.parametrize("name", ["=e.png", "'=e.png"])
+def test_a_name_is_found_with_and_without_the_guard_against_formulas(run: Path, name: str) -> None:
+    truth = labels(run, f"item,label\n{name},negative\n")
+    assert compare_with_labels(run, truth)["matched"] == 1
+
+
+def test_strangers_are_shown_beside_an_item_of_the_run(run: Path) -> None:
+    with pytest.raises(DataError, match=r"'U/a\.png'.*'a\.png'"):
+        compare_with_labels(run, labels(run, "item,label\na.png,positive\n"))
+
+
+def test_labels_are_read_by_word_whatever_the_spelling(tmp_path: Path) -> None:
+    (tmp_path / "truth.csv").write_text("path,label,note\na, Positive,x\nb,NEGATIVE ,\na,positive,")
+    assert read_labels(tmp_path / "truth.csv") == {"a": POSITIVE, "b": NEGATIVE}
+
+
+def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('item,label\n"two\nlines",positive\nlast,negative\n')
+    assert [line for line, _ in read_rows(tmp_path / "t.csv", ("label",))] == [3, 4]
+
+
+def test_short_and_long_rows_are_read_as_far_as_they_go(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("item,label\na\nb,positive,extra,cells\n")
+    rows = [row for _, row in read_rows(tmp_path / "t.csv", ("label",))]
+    assert rows == [{"item": "a", "label": ""}, {"item": "b", "label": "positive"}]
+
+
+def test_scores_must_be_there_and_be_numbers(run: Path) -> None:
+    assert read_scores(run / "scores.csv") == SCORES
+    for text in ("item,score\na,high\n", "item,score\n", "item,rank\na,1\n"):
+        (run / "scores.csv").write_text(text)
+        with pytest.raises(OnesidedError, match=r"scores\.csv"):
+            read_scores(run / "scores.csv")

@@ -1,0 +1,163 @@
+import csv
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onesided.core.config import read_toml
+from onesided.core.errors import DataNotFound, OnesidedError
+from onesided.data.files import original_name
+from onesided.run.config import RunConfig
+from onesided.run.folder import (
+    MANIFEST,
+    OURS,
+    RESULT,
+    RunFolder,
+    csv_text,
+    environment,
+    name_in_cell,
+    read_json,
+    read_result,
+    spreadsheet_safe,
+)
+
+CONFIG = RunConfig.from_settings({"data": {"name": "digits"}})
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def claimed(path: Path, identity: str = "mine") -> RunFolder:
+    folder = RunFolder(path, identity)
+    folder.claim(overwrite=False)
+    folder.describe(CONFIG, [("train-positive", "a.png")], {"seed": 0})
+    return folder
+
+
+def test_a_claimed_folder_says_what_the_run_is(tmp_path: Path) -> None:
+    claimed(tmp_path / "new" / "run")
+    written = tmp_path / "new" / "run"
+    assert RunConfig.from_settings(read_toml(written / "config.toml")) == CONFIG
+    assert (written / "split.csv").read_text() == "item,role\na.png,train-positive\n"
+    manifest = read_json(written / MANIFEST)
+    assert (manifest["identity"], manifest["seed"]) == ("mine", 0)
+    assert {"python", "torch", "numpy"} <= set(manifest["versions"])
+
+
+def test_the_same_run_comes_back_and_another_does_not(tmp_path: Path) -> None:
+    claimed(tmp_path)
+    RunFolder(tmp_path, "mine").claim(overwrite=False)
+    with pytest.raises(OnesidedError, match=r"holds another run .*--overwrite"):
+        RunFolder(tmp_path, "yours").claim(overwrite=False)
+    assert read_json(tmp_path / MANIFEST)["identity"] == "mine"
+
+
+def test_a_run_owns_its_folder_from_the_first_file_on(tmp_path: Path) -> None:
+    # A folder where config.toml should be stands for a disk that fills up after one file.
+    (tmp_path / "run" / "config.toml").mkdir(parents=True)
+    with pytest.raises(OnesidedError, match="Cannot write"):
+        RunFolder(tmp_path / "run", "mine").describe(CONFIG, [], {})
+    (tmp_path / "run" / "config.toml").rmdir()
+    claimed(tmp_path / "run")
+    assert (tmp_path / "run" / "split.csv").exists()
+
+
+def test_files_of_others_are_refused_and_survive_overwriting(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(OnesidedError, match="is not empty and holds no run"):
+        RunFolder(tmp_path, "mine").claim(overwrite=False)
+    for name in OURS:
+        (tmp_path / name).write_text("old")
+    (tmp_path / ".last.pt.123.part").write_text("half")
+    RunFolder(tmp_path, "mine").claim(overwrite=True)
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+
+
+def test_a_lone_file_of_ours_without_a_manifest_is_somebodys(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("my own recipe")
+    with pytest.raises(OnesidedError, match="holds no run"):
+        RunFolder(tmp_path, "mine").claim(overwrite=False)
+    assert (tmp_path / "config.toml").read_text() == "my own recipe"
+
+
+def test_leftovers_of_a_killed_process_neither_hinder_nor_stay(tmp_path: Path) -> None:
+    (tmp_path / ".manifest.json.123.part").write_text("{")
+    claimed(tmp_path)
+    (tmp_path / ".last.pt.123.part").write_text("half a checkpoint")
+    RunFolder(tmp_path, "mine").claim(overwrite=False)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for overwrite in (False, True):
+        with pytest.raises(OnesidedError, match="is a file"):
+            RunFolder(tmp_path / "file", "mine").claim(overwrite=overwrite)
+        with pytest.raises(OnesidedError, match="Cannot make the folder"):
+            RunFolder(tmp_path / "file" / "run", "mine").claim(overwrite=overwrite)
+
+
+def test_a_run_is_finished_when_it_has_a_result(tmp_path: Path) -> None:
+    folder = claimed(tmp_path)
+    assert folder.finished() is None
+    keys = ("method", "seed", "threshold", "test", "pu", "warnings")
+    folder.write_json(RESULT, dict.fromkeys(keys))
+    assert folder.finished() == dict.fromkeys(keys)
+    for key in keys:
+        folder.write_json(RESULT, {other: None for other in keys if other != key})
+        with pytest.raises(OnesidedError, match=f"lacks '{key}'"):
+            read_result(tmp_path)
+
+
+def test_json_never_holds_what_other_programs_cannot_read(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        RunFolder(tmp_path, "mine").write_json(RESULT, {"auc": float("nan")})
+    assert not (tmp_path / RESULT).exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "[]", "3", '"text"'])
+def test_a_damaged_file_is_named_with_the_way_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / MANIFEST).write_text(text)
+    with pytest.raises(OnesidedError, match=f"{MANIFEST}.*--overwrite"):
+        read_json(tmp_path / MANIFEST)
+
+
+def test_a_file_that_is_not_there_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path, tmp_path / "no", tmp_path / "file"):
+        with pytest.raises(DataNotFound, match="onesided fit finished"):
+            read_json(folder / RESULT)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0"), min_size=1)))
+def test_any_name_survives_a_table_and_none_is_a_formula(names: list[str]) -> None:
+    text = csv_text(("item", "role"), [(name, "x") for name in names])
+    header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    assert header == ["item", "role"]
+    assert [role for _, role in rows] == ["x"] * len(names)
+    cells = [cell for cell, _ in rows]
+    text.encode("utf-8")
+    assert not [cell for cell in cells if cell.startswith(FORMULA)]
+    assert [_bytes(original_name(name_in_cell(cell))) for cell in cells] == list(map(_bytes, names))
+
+
+def _bytes(name: str) -> bytes:
+    # Surrogates that do not stand for a byte cannot be file names; compare what they mean.
+    return name.encode("utf-8", "surrogatepass")
+
+
+@given(st.text(st.sampled_from("'=+-@\t\ra")))
+def test_guarding_against_formulas_is_undone_exactly(name: str) -> None:
+    assert name_in_cell(spreadsheet_safe(name)) == name
+
+
+def test_lines_end_as_unix_has_it() -> None:
+    assert csv_text(("a", "b"), [("x", 1), ("c\rd", 2)]) == 'a,b\nx,1\n"c\rd",2\n'
+
+
+def test_the_environment_is_json_whatever_the_command_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["onesided", "fit", "-p", "not\udcffutf8"])
+    told = json.loads(json.dumps(environment()))
+    assert told["command"] == ["onesided", "fit", "-p", "not\\xffutf8"]

@@ -1,0 +1,133 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from onesided.core.errors import ConfigError, DataError
+from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.data.dataset import Selection
+from onesided.run.config import data_config
+from onesided.run.load import STATISTICS_ROWS, LoadedData, channel_statistics, load_data, place
+from tests.data.image_files import noise, write_png
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    for number in range(20):
+        write_png(tmp_path / "P" / f"{number}.png", seed=number)
+        write_png(tmp_path / "U" / f"{number}.png", seed=100 + number)
+    return tmp_path
+
+
+def loaded(root: Path, **settings: object) -> LoadedData:
+    paths = {"positive_folder": str(root / "P"), "unlabelled_folder": str(root / "U")}
+    return load_data(data_config({"name": "folders", **paths, **settings}, "test"))
+
+
+@pytest.mark.parametrize("shape", [(50, 3, 4, 5), (50, 1, 4, 4)])
+def test_statistics_are_those_of_every_channel_from_0_to_1(shape: tuple[int, ...]) -> None:
+    images = noise(0, *shape)
+    mean, std = channel_statistics(Selection(images, np.arange(50)))
+    for channel in range(shape[1]):
+        values = images[:, channel].astype(float).ravel() / 255
+        assert mean[channel] == pytest.approx(values.mean())
+        assert std[channel] == pytest.approx(values.std())
+
+
+def test_statistics_of_features_keep_their_scale() -> None:
+    values = np.random.default_rng(0).normal(7, 3, (40, 2)).astype(np.float32)
+    mean, std = channel_statistics(Selection(values, np.arange(10, 40)))
+    np.testing.assert_allclose(mean, values[10:].mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(std, values[10:].std(axis=0), rtol=1e-6)
+
+
+def test_statistics_of_many_rows_come_from_rows_all_over_the_set() -> None:
+    values = np.arange(10 * STATISTICS_ROWS, dtype=np.float32)[:, None]
+    (mean,), (std,) = channel_statistics(Selection(values, np.arange(len(values))))
+    assert mean == pytest.approx(values.mean(), rel=1e-3)
+    assert std == pytest.approx(values.std(), rel=1e-3)
+
+
+def test_folders_become_a_split_with_a_held_out_part(folders: Path) -> None:
+    data = loaded(folders, held_out=0.25)
+    assert data.split.validation is not None
+    assert (len(data.split.train), len(data.split.validation)) == (30, 10)
+    assert data.split.test is None
+    assert data.known_negatives is None
+    assert len(data.mean) == len(data.std) == 3
+
+
+def test_known_negatives_are_kept_apart_from_training(folders: Path) -> None:
+    for number in range(7):
+        write_png(folders / "N" / f"{number}.png", seed=200 + number)
+    data = loaded(folders, negative_folder=str(folders / "N"))
+    assert data.known_negatives is not None
+    assert len(data.known_negatives) == 7
+    assert not [name for _, name in data.split.roles() if name.startswith("N/")]
+    expected = np.asarray(Image.open(folders / "N" / "0.png")).transpose(2, 0, 1)
+    assert (data.known_negatives.take(slice(None)) == expected).all(axis=(1, 2, 3)).any()
+
+
+def test_a_test_folder_is_brought_to_the_size_and_channels_of_training(folders: Path) -> None:
+    for number in range(4):
+        write_png(folders / "T" / "positive" / f"{number}.png", 300 + number, (16, 16))
+        write_png(folders / "T" / "negative" / f"{number}.png", 400 + number)
+    (folders / "T" / "negative" / "broken.png").write_bytes(b"")
+    data = loaded(folders, test_folder=str(folders / "T"), tolerate=0.2)
+    assert data.split.test is not None
+    assert data.split.test.values.sample_shape == data.split.sample_shape == (3, 8, 8)
+    words = [name.split("/")[1] for name in data.split.test.names]
+    assert data.split.test.truth.tolist() == [
+        POSITIVE if word == "positive" else NEGATIVE for word in words
+    ]
+    assert [name for name, _ in data.skipped] == ["T/negative/broken.png"]
+    assert any("4 of 8 images are grey" in notice for notice in data.notices)
+
+
+def test_a_test_folder_holds_positive_and_negative(folders: Path) -> None:
+    write_png(folders / "T" / "yes" / "a.png")
+    write_png(folders / "T" / "no" / "b.png")
+    with pytest.raises(DataError, match="`positive` and `negative`; it holds no, yes"):
+        loaded(folders, test_folder=str(folders / "T"))
+
+
+def test_test_images_do_not_go_with_a_table_of_numbers(tmp_path: Path) -> None:
+    rows = [f"{word},{number}" for word in ("positive", "unlabelled") for number in range(12)]
+    (tmp_path / "numbers.csv").write_text("\n".join(["label,x", *rows]))
+    settings = {"name": "table", "table": str(tmp_path / "numbers.csv")}
+    assert load_data(data_config(settings, "test")).split.sample_shape == (1,)
+    with pytest.raises(ConfigError, match="table of numbers"):
+        load_data(data_config({**settings, "test_folder": str(tmp_path)}, "test"))
+
+
+def test_the_size_can_be_given(folders: Path) -> None:
+    assert loaded(folders, image_size=12).split.sample_shape == (3, 12, 12)
+
+
+@pytest.mark.parametrize("name", ["folders", "table"])
+def test_own_data_without_its_place_is_told(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"-p .* -u|--table"):
+        load_data(data_config({"name": name}, "test"))
+
+
+def test_an_embedded_set_is_split_as_its_numbers_say() -> None:
+    config = data_config({"name": "digits", "positives": 50, "unlabelled": 200}, "test")
+    split = load_data(config).split
+    assert (int(split.train.labelled.sum()), int((~split.train.labelled).sum())) == (50, 200)
+
+
+def test_a_path_means_the_file_that_is_there(tmp_path: Path) -> None:
+    plain, escaped, odd = tmp_path / "a\\\\b", tmp_path / "c\\xff", tmp_path / "c\udcff"
+    plain.mkdir()
+    assert place(str(plain)) == plain
+    assert place(str(tmp_path / "missing\\xff")) == tmp_path / "missing\\xff"
+    try:
+        odd.mkdir()
+    except OSError:
+        pytest.skip("this file system allows no names outside UTF-8")
+    assert place(str(escaped)) == odd
+    escaped.mkdir()
+    assert place(str(escaped)) == escaped
+    assert os.path.isdir(odd)
