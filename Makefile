@@ -14,7 +14,7 @@ test: $(VENV)/ready
 check: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/codespell src tests docs README.md CONTRIBUTING.md CHANGELOG.md
+	$(BIN)/codespell src tests benchmarks docs README.md CONTRIBUTING.md CHANGELOG.md
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

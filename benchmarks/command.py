@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.grid import Grid, Places, run_grid
 from benchmarks.tables import Paper, page, tables
 from onesided.core.config import read_toml
-from onesided.core.errors import OnesidedError
+from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.run.folder import RunFolder, read_json
 
 REPOSITORY = Path(__file__).parent.parent
@@ -75,6 +75,12 @@ def _obey(options: argparse.Namespace, grid: Grid) -> int:
     places = _places(options, grid)
     results = places.results / f"{grid.name}.json"
     paper = paper_figures(grid.name)
+    if (options.docs or options.table) and not results.exists():
+        quick = " --quick" if options.quick else ""
+        raise DataNotFound(
+            f"There is no {_as_known(results)} to make a table of. "
+            f"Run python -m benchmarks.{grid.name}{quick} first."
+        )
     if options.docs:
         command = f"python -m benchmarks.{grid.name} --docs"
         text = page(read_json(results), paper, source=_as_known(results), command=command)

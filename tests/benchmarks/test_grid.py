@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from benchmarks.grid import Budget, Entry, Grid, run_grid
 from benchmarks.origin import code_in_memory
 from benchmarks.records import add_origin, describe, folder_name, training_seconds
-
 from onesided.core.errors import ConfigError, DataNotFound, Interrupted
 from onesided.engine.fit import Watcher
 from onesided.run.execute import run
@@ -147,6 +147,32 @@ def test_an_interrupted_run_goes_on_and_ends_like_one_that_was_not(
     (resumed,) = go(toy_grid(one), tmp_path, 0)["runs"]
     assert resumed["status"] == "finished"
     assert resumed["result"]["test"] == collected(done)["runs"][0]["result"]["test"]
+
+
+def pretend_other_code(run_made: Path) -> None:
+    """Let the run's note of its origin say that another commit made it."""
+    note = run_made.with_name(f"{run_made.name}.origin.json")
+    content = json.loads(note.read_text())
+    content["origins"][-1]["commit"] = "other"
+    note.write_text(json.dumps(content))
+
+
+def test_later_code_does_not_claim_a_run_that_was_finished_before(tmp_path: Path) -> None:
+    one = toy_entry("CE", "ce")
+    go(toy_grid(one), tmp_path, 0)
+    pretend_other_code(run_folder(tmp_path, one, 0))
+    (record,) = go(toy_grid(one), tmp_path, 0)["runs"]
+    assert [origin["commit"] for origin in record["origins"]] == ["other"]
+
+
+def test_a_run_that_went_on_with_other_code_names_both(tmp_path: Path) -> None:
+    one = toy_entry("CE", "ce")
+    folder = run_folder(tmp_path, one, 0)
+    add_origin(folder)
+    pretend_other_code(folder)
+    (record,) = go(toy_grid(one), tmp_path, 0)["runs"]
+    commits = [origin["commit"] for origin in record["origins"]]
+    assert commits == ["other", code_in_memory()["commit"]]
 
 
 def test_the_time_of_an_interrupted_run_is_that_of_all_its_parts(tmp_path: Path) -> None:

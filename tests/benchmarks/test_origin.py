@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from benchmarks.origin import commit, machine
 
 needs_git = pytest.mark.skipif(

@@ -93,7 +93,7 @@ def test_a_table_before_the_first_run_is_refused_in_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert plugins.main(["--quick", "--table", "--work", str(tmp_path)]) == 2
-    assert "There is no plugins.json" in capsys.readouterr().err
+    assert "Run python -m benchmarks.plugins --quick first" in capsys.readouterr().err
 
 
 def test_seeds_are_a_list_of_different_whole_numbers() -> None:

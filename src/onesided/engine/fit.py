@@ -119,7 +119,7 @@ class _Training:
             if (number, 0, 0) == (here.stage, here.epoch, here.step) or number > here.stage:
                 self.method.begin_stage(stage, self._sweep(self._clock(stage, 0)))
             learn_only(self.method, stage.learns, trainable)
-            optimizer = build_optimizer(self.method, self.train)
+            optimizer = build_optimizer(self.method, self.train.at_pace(stage.pace))
             resuming = state is not None and number == here.stage
             if resuming and state is not None and state.optimizer is not None:
                 optimizer.load_state_dict(state.optimizer)
@@ -145,7 +145,7 @@ class _Training:
             if clock.step == 0:
                 self.method.begin_epoch(clock, self._sweep(clock))
             for group in optimizer.param_groups:
-                group["lr"] = self.train.learning_rate_at(epoch, stage.epochs)
+                group["lr"] = self._learning_rate(stage, epoch)
             self._run_epoch(network, stage, number, clock, optimizer, tally)
             self._end_epoch(clock, optimizer, tally)
             self._save(Position(number, epoch + 1), optimizer, Tally())
@@ -223,13 +223,17 @@ class _Training:
 
     def _clock(self, stage: Stage, epoch: int, step: int = 0) -> Clock:
         rows = None if stage.rows is None else stage.rows.cpu().numpy()
-        steps = self.loader.steps(self._batching(stage), rows)
+        steps = stage.steps or self.loader.steps(self._batching(stage), rows)
         if steps == 0:
             raise ConfigError(
                 f"A batch of {self.train.batch_size} is larger than the data "
                 f"({len(self.split.train)} rows). Lower train.batch_size."
             )
         return Clock(self.seed, stage.name, epoch, stage.epochs, step, steps)
+
+    def _learning_rate(self, stage: Stage, epoch: int) -> float:
+        span = stage.epochs if stage.pace.span is None else stage.pace.span
+        return self.train.at_pace(stage.pace).learning_rate_at(epoch, span)
 
     def _batching(self, stage: Stage) -> Batching:
         match self.train.batching:

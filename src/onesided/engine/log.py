@@ -71,6 +71,13 @@ class EpochLog:
         with replacing(self.path) as file:
             file.write("".join(line + "\n" for line in kept).encode())
 
+    def seconds(self) -> float | None:
+        """Return the training time of the last row, over all starts of the run."""
+        if self.path is None or not self.path.exists():
+            return None
+        *_, last = self.path.read_text(encoding="utf-8").splitlines() or [""]
+        return float(json.loads(last)["seconds"]) if last else None
+
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one epoch."""
         if self.path is not None:

@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from pydantic import Field
 
+from onesided.core.clock import Pace
 from onesided.core.config import Config
 from onesided.core.errors import ConfigError
 
@@ -45,6 +46,17 @@ class TrainConfig(Config):
     """A checkpoint is written at the end of every epoch, and inside long ones this often."""
     tensorboard: bool = False
     """Write TensorBoard event files beside log.jsonl."""
+
+    def at_pace(self, pace: Pace) -> "TrainConfig":
+        """Return these settings as a stage changes them."""
+        changes: dict[str, object] = {
+            "learning_rate": self.learning_rate * pace.learning_rate,
+            "weight_decay": self.weight_decay * pace.weight_decay,
+            "floor": pace.floor,
+            "optimizer": pace.optimizer,
+            "momentum": pace.momentum,
+        }
+        return self.model_copy(update={k: v for k, v in changes.items() if v is not None})
 
     def learning_rate_at(self, epoch: int, epochs: int) -> float:
         """Return the learning rate of an epoch: m + (lr - m)(1 + cos(pi e / E)) / 2."""

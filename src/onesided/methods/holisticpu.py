@@ -46,8 +46,8 @@ from onesided.state.trend import PredictionTrends, Trend
 OBSERVE, TEACH = "observe", "teach"
 OBSERVED_SHARE = 15 / 40
 """Share of the published run that the first stage takes."""
-SMALLEST_FALL = 0.05
-"""Fall of U's mean prediction under which trends told little on a toy problem."""
+LARGEST_HEAD_START = 0.85
+"""Share of the final spread of predictions at the first recording from which trends mislead."""
 
 
 class HolisticPUConfig(VariantConfig):
@@ -256,12 +256,13 @@ class HolisticPU(GradientMethod):
         scores = self.trends.scores(self.config.trend)
         cut = trend_break(scores[unlabelled].cpu().numpy())
         self.pseudo_labels.fill((scores > cut.value).float())
-        fall = self.trends.fall(unlabelled)
-        if fall < SMALLEST_FALL:
+        head_start = self.trends.head_start(unlabelled)
+        if head_start > LARGEST_HEAD_START:
             warnings.warn(
-                f"While HolisticPU watched, the mean score of the unlabelled fell by {fall:.3f}; "
-                f"below {SMALLEST_FALL} trends hardly tell positives from negatives. Lower "
-                "train.learning_rate, so that the network is still learning when it is watched.",
+                "When HolisticPU first looked, predictions already had "
+                f"{head_start:.0%} of their final spread, so trends hardly tell positives from "
+                "negatives. Lower train.learning_rate: the network must still be learning while "
+                "it is watched.",
                 stacklevel=2,
             )
 

@@ -153,12 +153,12 @@ class LaGAM(GradientMethod):
     def begin_epoch(self, clock: Clock, sweep: Sweep) -> None:
         """Find the clusters of all training rows, once labels may move."""
         if self._settled(clock):
-            embeddings, _ = sweep(lambda images: self._embedding(self.backbone(images)))
+            embeddings, _ = sweep(self._embedding)
             random = numpy_generator(clock.seed, "clusters", clock.stage, clock.epoch)
             self.clusters.regroup(embeddings, count=self.config.clusters, random=random)
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
-        """Return margins of weak and mixed views, embeddings, and what the meta step needs."""
+        """Return margins, embeddings (`loss` normalises) and what the meta step needs."""
         weak = batch.views["weak"]
         outputs = self._clean_outputs(batch.clean) if self._settled(clock) else {}
         features = self.backbone(weak)
@@ -171,14 +171,15 @@ class LaGAM(GradientMethod):
                 "margin": self._margin(features),
                 "mixed_margin": self._margin(self.backbone(mixed)),
                 "partner_offset": offset,
-                "query": self._embedding(features),
-                "key": self._embedding(self.backbone(batch.views["strong"])),
+                "query": self.projector(features),
+                "key": self.projector(self.backbone(batch.views["strong"])),
             }
         )
 
     def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
         """Return B + L_mix + L_inst + L_group, after the labels moved."""
-        margin, query, key = outputs["margin"], outputs["query"], outputs["key"]
+        margin = outputs["margin"]
+        query, key = (F.normalize(outputs[name], dim=1) for name in ("query", "key"))
         settled = self._settled(clock)
         target = self.labels.current(batch.row, batch.labelled)
         # A batch in which nothing is positive says nothing about the classes: it is passed over.
@@ -223,8 +224,8 @@ class LaGAM(GradientMethod):
         margin: Tensor = self.classifier(features)[:, 0]
         return margin
 
-    def _embedding(self, features: Float[Tensor, "n width"]) -> Float[Tensor, "n dim"]:
-        return F.normalize(self.projector(features).float(), dim=1)
+    def _embedding(self, images: Tensor) -> Float[Tensor, "n dim"]:
+        return F.normalize(self.projector(self.backbone(images)), dim=1)
 
     def _clean_outputs(self, clean: CleanBatch | None) -> dict[str, Tensor]:
         """Return features and margins of the clean samples: looked at, not trained on."""

@@ -157,18 +157,19 @@ class PiCO(GradientMethod):
         self.queue = KeyQueue(config.queue_length, EMBEDDING, generator(facts.seed, "pico-queue"))
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
-        """Return logits and query of one view, and the key of the other."""
+        """Return logits and query of one view, and the key of the other; `loss` normalises."""
         features = self.backbone(batch.views["query"])
-        query = F.normalize(self.projector(features).float(), dim=1)
+        query = self.projector(features)
         self.key_encoder.follow(
             self.backbone, self.projector, momentum=self.config.encoder_momentum
         )
-        key = F.normalize(self.key_encoder(batch.views["key"]).float(), dim=1)
+        key = self.key_encoder(batch.views["key"])
         return Outputs({"logits": self.classifier(features), "query": query, "key": key})
 
     def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
         """Return L_cls + lambda L_con, after prototypes moved and rows voted."""
-        logits, query, key = outputs["logits"], outputs["query"], outputs["key"]
+        logits = outputs["logits"]
+        query, key = (F.normalize(outputs[name], dim=1) for name in ("query", "key"))
         settled = clock.epoch >= self.config.warmup_epochs
         believed = logits.detach().argmax(dim=1).masked_fill(batch.labelled, POSITIVE)
 

@@ -158,13 +158,13 @@ class WSC(GradientMethod):
         self.transition = _transition(config, facts)
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
-        """Return logits of all three views and embeddings of the two strong ones."""
+        """Return logits of the three views and embeddings of two, which `loss` normalises."""
         # One pass over the three, as published: BatchNorm sees their common statistics.
         views = [batch.views[role] for role in ("classify", "first", "second")]
         features = self.backbone(torch.cat(views))
         logits = self.classifier(features).chunk(3)
         strong = features[len(views[0]) :]
-        first, second = F.normalize(self.projector(strong).float(), dim=1).chunk(2)
+        first, second = self.projector(strong).chunk(2)
         return Outputs(
             {
                 "logits": logits[0],
@@ -182,8 +182,8 @@ class WSC(GradientMethod):
         matrix = self.transition.matrix
         supervise = SUPERVISION[self.config.supervision]
         contrast = spectral_contrast(
-            outputs["first"],
-            outputs["second"],
+            F.normalize(outputs["first"], dim=1),
+            F.normalize(outputs["second"], dim=1),
             probability @ probability.T,
             view_weight=self.config.view_weight,
             class_weight=self.config.class_weight,

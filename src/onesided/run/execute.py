@@ -79,7 +79,7 @@ def run(
     predictor = fit(
         method, loaded.split, config.train, seed=config.seed, memory=memory, watcher=watcher
     )
-    seconds = time.monotonic() - started
+    seconds = memory.log.seconds() or time.monotonic() - started
     if rank() == 0:
         _finish(config, loaded, folder, predictor, prior, seconds)
     wait_for_all()

@@ -51,11 +51,15 @@ class Clouds:
 
     def accuracy(self, method: GradientMethod) -> float:
         """Share of the test set that a score above one half gets right."""
-        points = torch.from_numpy(self.test.values.take(slice(None)))
         with evaluating(method):
-            logits = method.classify(points)
+            logits = method.classify(points(self.test))
         called = logits[:, POSITIVE] > logits[:, NEGATIVE]
         return float((called.numpy() == (self.test.truth == POSITIVE)).mean())
+
+
+def points(data: PUDataset | LabelledDataset) -> Float[Tensor, "n 2"]:
+    """Return the samples of a part, in row order."""
+    return torch.from_numpy(data.values.take(slice(None)))
 
 
 def clouds(seed: int) -> Clouds:
@@ -92,9 +96,9 @@ def _points(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return points and classes, positives first."""
     truth = np.repeat(np.array([POSITIVE, NEGATIVE], dtype=np.int64), [positives, negatives])
-    points = random.standard_normal((len(truth), 2))
-    points[:, 0] += np.where(truth == POSITIVE, 2.0, -2.0)
-    return points.astype(np.float32), truth
+    values = random.standard_normal((len(truth), 2))
+    values[:, 0] += np.where(truth == POSITIVE, 2.0, -2.0)
+    return values.astype(np.float32), truth
 
 
 def _all(values: np.ndarray) -> Selection:

@@ -1,0 +1,227 @@
+"""Many trees: grown side by side, kept as a handful of arrays, asked by majority vote."""
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int32, Int64, Shaped
+
+from onesided.core.errors import CheckpointError, ConfigError, DataError
+
+if TYPE_CHECKING:
+    from onesided.trees.grow import Limits, Tree
+    from onesided.trees.impurity import Risk
+
+Estimator = Literal["nnpu", "upu"]
+Loss = Literal["quadratic", "logistic"]
+FeatureCount = int | Literal["sqrt", "all"]
+
+LEAF = -1
+
+
+@dataclass(frozen=True)
+class TreeSettings:
+    """What decides how a tree grows; the defaults are the published ones.
+
+    Attributes:
+        prior: Share of positives among the unlabelled, pi.
+        estimator: nnpu stops where P outweighs U; upu goes on below zero.
+        loss: Whose risk is reduced.
+        max_features: Features that vary looked at per node; sqrt is rounded up.
+        max_candidates: Random cuts per feature.
+        max_depth: Deepest node, or None for no limit.
+        min_samples_leaf: A node of at most so many rows is not split.
+    """
+
+    prior: float
+    estimator: Estimator = "nnpu"
+    loss: Loss = "quadratic"
+    max_features: FeatureCount = "sqrt"
+    max_candidates: int = 1
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
+
+
+@dataclass(frozen=True)
+class Forest:
+    """All nodes of all trees, tree after tree; a left child follows its parent.
+
+    Attributes:
+        roots: First node of each tree.
+        feature: Feature that a node asks about, -1 at a leaf.
+        cut: A value up to it goes left.
+        right: Node of the right child, 0 at a leaf.
+        positive: What a leaf votes for.
+        labelled: Labelled positives that reached the node in training.
+        unlabelled: Unlabelled samples that did.
+    """
+
+    roots: Int64[np.ndarray, "trees"]
+    feature: Int32[np.ndarray, "nodes"]
+    cut: Float64[np.ndarray, "nodes"]
+    right: Int64[np.ndarray, "nodes"]
+    positive: Bool[np.ndarray, "nodes"]
+    labelled: Int32[np.ndarray, "nodes"]
+    unlabelled: Int32[np.ndarray, "nodes"]
+
+
+def grow_forest(
+    features: Shaped[np.ndarray, "n d"],
+    labelled: Bool[np.ndarray, "n"],
+    settings: TreeSettings,
+    rng: np.random.Generator,
+    *,
+    trees: int = 100,
+    threads: int = 1,
+) -> Forest:
+    """Return trees that all see all of P and U and differ by their random cuts.
+
+    PUET (Wilton et al. 2022). Every tree has its own seed, drawn before the first one
+    grows: the forest is the same for any number of threads, and the first 50 of 100 trees
+    are those of a forest of 50. Memory: one copy of the features, feature by feature.
+    """
+    from onesided.trees.grow import grow_tree  # compiled code: a second to import
+
+    _check_samples(features, labelled)
+    columns = np.ascontiguousarray(_compact(features).T)
+    rows = np.concatenate([np.flatnonzero(labelled), np.flatnonzero(~labelled)]).astype(np.uint32)
+    count = int(labelled.sum())
+    risk = _risk(settings, count, len(rows) - count)
+    limits = _limits(settings, *features.shape)
+    seeds = rng.integers(2**64, size=trees, dtype=np.uint64)
+    # Threads, not processes: compiled code holds no lock, and the columns are shared.
+    with ThreadPoolExecutor(threads) as pool:
+        grown = pool.map(lambda seed: grow_tree(columns, rows, count, risk, limits, seed), seeds)
+        return _joined(list(grown))
+
+
+def positive_votes(forest: Forest, features: Shaped[np.ndarray, "n d"]) -> Float64[np.ndarray, "n"]:
+    """Return the share of trees that call each sample positive.
+
+    PUET decides by majority, and a tie is negative: positive means more than one half.
+    """
+    from onesided.trees.grow import count_votes
+
+    votes = count_votes(
+        np.ascontiguousarray(_compact(features)),
+        forest.roots,
+        forest.feature,
+        forest.cut,
+        forest.right,
+        forest.positive,
+    )
+    return votes / len(forest.roots)
+
+
+def importances(
+    forest: Forest, settings: TreeSettings, features: int
+) -> Float64[np.ndarray, "features"]:
+    """Return by how much the splits on each feature reduce the risk, per tree.
+
+    PUET's feature importance: node's risk minus that of its two children, summed over
+    the splits. nnPU trees grown to the end leave none, so the sum over all features is the
+    risk of the root, 4 pi (1 - pi) for quadratic loss. With uPU a split that isolates
+    labelled positives gains without bound, and the importance is infinite.
+    """
+    from onesided.trees.impurity import impurities
+
+    root = forest.roots[0]
+    risk = _risk(settings, int(forest.labelled[root]), int(forest.unlabelled[root]))
+    counts = forest.labelled.astype(np.int64), forest.unlabelled.astype(np.int64)
+    left = impurities(risk, *counts)
+    split = np.flatnonzero(forest.feature != LEAF)
+    gains = left[split] - left[split + 1] - left[forest.right[split]]
+    sums = np.bincount(forest.feature[split], weights=gains, minlength=features)
+    return sums / len(forest.roots)
+
+
+def check_forest(forest: Forest, features: int) -> None:
+    """Refuse arrays that are no forest: compiled code follows them without looking.
+
+    A child comes after its parent and before the next tree, so every walk ends at a leaf
+    of its own tree.
+    """
+    nodes, roots = len(forest.feature), forest.roots
+    sizes = {len(part) for part in (forest.cut, forest.right, forest.positive)}
+    if sizes != {nodes} or len(forest.labelled) != nodes or len(forest.unlabelled) != nodes:
+        raise CheckpointError("The trees are damaged: their arrays differ in length.")
+    if len(roots) == 0 or roots[0] != 0 or (np.diff(roots) <= 0).any() or roots[-1] >= nodes:
+        raise CheckpointError("The trees are damaged: roots are not in ascending order.")
+    if (forest.feature < LEAF).any() or (forest.feature >= features).any():
+        raise CheckpointError(f"The trees are damaged: they ask for features beyond {features}.")
+    split = np.flatnonzero(forest.feature != LEAF)
+    ends = np.append(roots[1:], nodes)[np.searchsorted(roots, split, side="right") - 1]
+    right = forest.right[split]
+    if (right <= split + 1).any() or (right >= ends).any() or not np.isfinite(forest.cut).all():
+        raise CheckpointError("The trees are damaged: a node's children are not in its tree.")
+
+
+def _check_samples(features: np.ndarray, labelled: np.ndarray) -> None:
+    if features.ndim != 2 or labelled.shape != features.shape[:1] or features.shape[1] == 0:
+        raise DataError(
+            f"Trees take one row of numbers per sample and one label per row; got features of "
+            f"shape {features.shape} and labels of shape {labelled.shape}."
+        )
+    if not labelled.any() or labelled.all():
+        raise DataError(
+            f"Trees need labelled positives and unlabelled samples; {int(labelled.sum())} of "
+            f"{len(labelled)} rows are labelled."
+        )
+    # Extremes carry NaN and infinity with them, and need no array of the matrix's size.
+    if not (np.isfinite(features.min()) and np.isfinite(features.max())):
+        raise DataError(
+            "The features hold NaN or infinity, which no cut can divide. Fill or drop them."
+        )
+
+
+def _compact(features: np.ndarray) -> np.ndarray:
+    """Return pixels as they are and other numbers in single precision."""
+    return features if features.dtype == np.uint8 else features.astype(np.float32, copy=False)
+
+
+def _risk(settings: TreeSettings, labelled: int, unlabelled: int) -> "Risk":
+    from onesided.trees.impurity import LOGISTIC, NON_NEGATIVE, QUADRATIC, UNBIASED, Risk
+
+    if not 0 < settings.prior < 1:
+        raise ConfigError(
+            f"PU trees got prior {settings.prior:g}. It is the share of positives among the "
+            "unlabelled and lies between 0 and 1."
+        )
+    estimator = {"nnpu": NON_NEGATIVE, "upu": UNBIASED}[settings.estimator]
+    loss = {"quadratic": QUADRATIC, "logistic": LOGISTIC}[settings.loss]
+    return Risk(settings.prior / labelled, 1 / unlabelled, estimator, loss)
+
+
+def _limits(settings: TreeSettings, rows: int, features: int) -> "Limits":
+    from onesided.trees.grow import Limits
+
+    match settings.max_features:
+        case "sqrt":
+            count = math.isqrt(features - 1) + 1
+        case "all":
+            count = features
+        case int(number):
+            count = number
+    depth = rows if settings.max_depth is None else settings.max_depth
+    return Limits(count, settings.max_candidates, depth, settings.min_samples_leaf)
+
+
+def _joined(trees: "Sequence[Tree]") -> Forest:
+    sizes = [len(tree.feature) for tree in trees]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    right = [
+        np.where(tree.feature == LEAF, 0, tree.right + root)
+        for tree, root in zip(trees, roots, strict=True)
+    ]
+    return Forest(
+        roots=roots,
+        feature=np.concatenate([tree.feature for tree in trees]),
+        cut=np.concatenate([tree.cut for tree in trees]),
+        right=np.concatenate(right),
+        positive=np.concatenate([tree.positive for tree in trees]),
+        labelled=np.concatenate([tree.labelled for tree in trees]),
+        unlabelled=np.concatenate([tree.unlabelled for tree in trees]),
+    )

@@ -1,0 +1,309 @@
+"""One tree, compiled: nodes from a stack, rows sorted in place, features looked at one by one.
+
+The matrix comes feature by feature and is never copied; a node is a range of `rows`, its
+labelled rows first, both kinds in ascending order, so that a column is read from front to
+back. Working memory is three arrays of one entry per row and one of one entry per feature.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int32, Int64, Shaped, UInt32, UInt64
+
+from onesided.trees.compiled import compiled
+from onesided.trees.impurity import Risk, impurity, is_settled, majority
+
+LEAF = -1
+
+# SplitMix64 (Steele, Lea, Flood 2014): one word of state, the same numbers on every machine.
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+BY_30, BY_27, BY_31, BY_11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+
+
+class Limits(NamedTuple):
+    """How hard a node tries, and when it stops.
+
+    Attributes:
+        features: Non-constant features looked at per node.
+        candidates: Random cuts per feature.
+        depth: A node this deep is a leaf; the root has depth 0.
+        samples: A node of at most so many rows is a leaf.
+    """
+
+    features: int
+    candidates: int
+    depth: int
+    samples: int
+
+
+class Part(NamedTuple):
+    """A node that waits for its turn.
+
+    Attributes:
+        start: Where its rows begin.
+        labelled: How many of them are labelled positive; they come first.
+        unlabelled: How many are not.
+        depth: Steps from the root.
+        varying: Features not yet known to be constant here: the first so many of `order`.
+        parent: The node whose right child it is, or -1.
+    """
+
+    start: int
+    labelled: int
+    unlabelled: int
+    depth: int
+    varying: int
+    parent: int
+
+
+class Split(NamedTuple):
+    """The best cut of a node: its feature (LEAF if there is none), and what goes left."""
+
+    feature: int
+    cut: float
+    labelled: int
+    unlabelled: int
+    varying: int
+
+
+class Tree(NamedTuple):
+    """A tree, node after node: a left child follows its parent, `right` finds the other."""
+
+    feature: Int32[np.ndarray, "nodes"]
+    cut: Float64[np.ndarray, "nodes"]
+    right: Int64[np.ndarray, "nodes"]
+    positive: Bool[np.ndarray, "nodes"]
+    labelled: Int32[np.ndarray, "nodes"]
+    unlabelled: Int32[np.ndarray, "nodes"]
+
+
+class Work(NamedTuple):
+    """Working memory of one tree.
+
+    Attributes:
+        rows: Row numbers; every node is a range of them.
+        spare: Room to divide them.
+        values: One feature of a node's rows.
+        order: All features; those that vary in the node at hand come first.
+        random: State of the random numbers.
+    """
+
+    rows: UInt32[np.ndarray, "rows"]
+    spare: UInt32[np.ndarray, "rows"]
+    values: Shaped[np.ndarray, "rows"]
+    order: Int64[np.ndarray, "features"]
+    random: UInt64[np.ndarray, "1"]
+
+
+@compiled
+def draw(random: UInt64[np.ndarray, "1"]) -> float:
+    """Return the next random number in [0, 1)."""
+    random[0] += GAMMA
+    word = random[0]
+    word = (word ^ (word >> BY_30)) * FIRST
+    word = (word ^ (word >> BY_27)) * SECOND
+    word = word ^ (word >> BY_31)
+    return float(word >> BY_11) * 2.0**-53
+
+
+@compiled
+def cut_range(values: Shaped[np.ndarray, "n"]) -> tuple[float, float]:
+    """Return between which values a cut may fall; equal ends mean a constant feature.
+
+    PUET: [a + .4 (b - a), c + .6 (e - c)] for the two smallest (a < b) and the two largest
+    (c < e) distinct values, so that no child is empty. In double precision: twice 200 is
+    144 in the eight bits of a pixel.
+    """
+    lowest = highest = values[0]
+    for value in values:
+        lowest = min(lowest, value)
+        highest = max(highest, value)
+    second, second_last = highest, lowest
+    for value in values:
+        if lowest < value < second:
+            second = value
+        if second_last < value < highest:
+            second_last = value
+    a, b, c, e = float(lowest), float(second), float(second_last), float(highest)
+    return a + 0.4 * (b - a), c + 0.6 * (e - c)
+
+
+@compiled
+def count_left(values: Shaped[np.ndarray, "n"], cut: float) -> int:
+    """Return how many values lie on the left of a cut, or on it."""
+    count = 0
+    for value in values:
+        count += value <= cut
+    return count
+
+
+@compiled
+def choose_split(
+    columns: Shaped[np.ndarray, "features rows"],
+    part: Part,
+    work: Work,
+    risk: Risk,
+    limits: Limits,
+) -> Split:
+    """Return the random cut that leaves the least risk, among a few features that vary.
+
+    Features are drawn without replacement and dropped when they turn out constant, so what
+    remains is a uniform draw among those that vary, and no more columns than needed are
+    read. A constant one goes to the end of `order`, out of sight of the whole subtree:
+    a subtree only reorders what it sees, so its sibling finds the same features.
+    """
+    order, size = work.order, part.labelled + part.unlabelled
+    feature, best, labelled, unlabelled, least = LEAF, 0.0, 0, 0, np.inf
+    varying = undrawn = part.varying
+    found = 0
+    while found < limits.features and undrawn > 0:
+        place = int(draw(work.random) * undrawn)
+        drawn = order[place]
+        undrawn -= 1
+        order[place] = order[undrawn]
+        values = _gather(columns[drawn], work, part.start, size)
+        low, high = cut_range(values)
+        if low == high:
+            varying -= 1
+            order[undrawn], order[varying] = order[varying], drawn
+            continue
+        order[undrawn] = drawn
+        found += 1
+        for _ in range(limits.candidates):
+            cut = low + draw(work.random) * (high - low)
+            p, u = (
+                count_left(values[: part.labelled], cut),
+                count_left(values[part.labelled :], cut),
+            )
+            remaining = impurity(risk, p, u)
+            remaining += impurity(risk, part.labelled - p, part.unlabelled - u)
+            if remaining < least:
+                feature, best, labelled, unlabelled, least = drawn, cut, p, u, remaining
+    return Split(feature, best, labelled, unlabelled, varying)
+
+
+@compiled
+def _gather(
+    column: Shaped[np.ndarray, "rows"], work: Work, start: int, size: int
+) -> Shaped[np.ndarray, "size"]:
+    """Return a node's values of one feature, side by side, for the passes that follow."""
+    values, rows = work.values[:size], work.rows
+    for i in range(size):
+        values[i] = column[rows[start + i]]
+    return values
+
+
+@compiled
+def divide(
+    column: Shaped[np.ndarray, "rows"],
+    rows: UInt32[np.ndarray, "n"],
+    cut: float,
+    spare: UInt32[np.ndarray, "rows"],
+) -> None:
+    """Move the rows that go left to the front; both sides keep their order."""
+    left = right = 0
+    for row in rows:
+        if column[row] <= cut:
+            rows[left] = row
+            left += 1
+        else:
+            spare[right] = row
+            right += 1
+    for i in range(right):  # assigning a slice would cost ten seconds of compilation
+        rows[left + i] = spare[i]
+
+
+@compiled
+def _fill(
+    tree: Tree,
+    columns: Shaped[np.ndarray, "features rows"],
+    root: Part,
+    work: Work,
+    risk: Risk,
+    limits: Limits,
+) -> int:
+    """Write a tree into arrays that are long enough, and return its number of nodes."""
+    nodes = 0
+    stack = [root]
+    while len(stack) > 0:
+        part = stack.pop()
+        node, nodes = nodes, nodes + 1
+        if part.parent >= 0:
+            tree.right[part.parent] = node
+        tree.labelled[node], tree.unlabelled[node] = part.labelled, part.unlabelled
+        size = part.labelled + part.unlabelled
+        split = Split(LEAF, 0.0, 0, 0, 0)
+        enough = part.depth < limits.depth and size > limits.samples
+        if enough and not is_settled(risk, part.labelled, part.unlabelled):
+            split = choose_split(columns, part, work, risk, limits)
+        tree.feature[node], tree.cut[node] = split.feature, split.cut
+        if split.feature == LEAF:
+            answer = majority(risk, part.labelled, part.unlabelled)
+            tree.positive[node] = draw(work.random) < 0.5 if answer == 0 else answer > 0
+            continue
+        here = work.rows[part.start : part.start + size]
+        divide(columns[split.feature], here, split.cut, work.spare)
+        p, u, depth, varying = split.labelled, split.unlabelled, part.depth + 1, split.varying
+        middle, rest_p, rest_u = part.start + p + u, part.labelled - p, part.unlabelled - u
+        # The left child on top: it becomes the next node.
+        stack.append(Part(middle, rest_p, rest_u, depth, varying, node))
+        stack.append(Part(part.start, p, u, depth, varying, -1))
+    return nodes
+
+
+def grow_tree(
+    columns: Shaped[np.ndarray, "features rows"],
+    rows: UInt32[np.ndarray, "rows"],
+    labelled: int,
+    risk: Risk,
+    limits: Limits,
+    seed: int,
+) -> Tree:
+    """Return a tree that splits greedily by the PU risk, without a bootstrap.
+
+    PUET, Algorithm 1 without recursion: depth can reach the number of rows.
+
+    Args:
+        columns: One row per feature, uint8 or float32.
+        rows: All row numbers, labelled ones first, each kind ascending; left as it is.
+        labelled: How many of them are labelled.
+        risk: What to reduce.
+        limits: How hard to try.
+        seed: 64 bits that decide the tree.
+    """
+    work = Work(
+        rows=rows.copy(),
+        spare=np.empty_like(rows),
+        values=np.empty(len(rows), columns.dtype),
+        order=np.arange(len(columns)),
+        random=np.array([seed], dtype=np.uint64),
+    )
+    # Every leaf has a row of its own. Zeros are not in memory before they are written to.
+    most = 2 * len(rows) - 1
+    types = (np.int32, np.float64, np.int64, np.bool_, np.int32, np.int32)
+    tree = Tree(*(np.zeros(most, kind) for kind in types))
+    root = Part(0, labelled, len(rows) - labelled, 0, len(columns), -1)
+    nodes = _fill(tree, columns, root, work, risk, limits)
+    return Tree(*(part[:nodes].copy() for part in tree))
+
+
+@compiled
+def count_votes(
+    features: Shaped[np.ndarray, "samples features"],
+    roots: Int64[np.ndarray, "trees"],
+    feature: Int32[np.ndarray, "nodes"],
+    cut: Float64[np.ndarray, "nodes"],
+    right: Int64[np.ndarray, "nodes"],
+    positive: Bool[np.ndarray, "nodes"],
+) -> Int64[np.ndarray, "samples"]:
+    """Return how many trees call each sample positive."""
+    votes = np.zeros(len(features), np.int64)
+    for row in range(len(features)):
+        sample = features[row]
+        for root in roots:
+            node = root
+            while feature[node] != LEAF:
+                node = node + 1 if sample[feature[node]] <= cut[node] else right[node]
+            votes[row] += positive[node]
+    return votes

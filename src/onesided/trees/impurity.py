@@ -1,0 +1,105 @@
+"""The risk that is left in a node when all of it gets one answer.
+
+Wilton, Koay, Ko, Xu, Ye, Positive-Unlabeled Learning using Random Forests via Recursive
+Greedy Risk Minimization, NeurIPS 2022.
+
+| paper           | here                                                                    |
+|-----------------|-------------------------------------------------------------------------|
+| n_p, n_u        | `labelled`, `unlabelled` of the root                                     |
+| W_p             | `positive`: pi x (share of P in the node), the mass of positives         |
+| W_n             | `negative`: (share of U in the node) - W_p; below zero if P outweighs U  |
+| v* = W_p / W    | `positive / (positive + negative)`; above one half means positive        |
+
+Quadratic loss leaves 4 W v (1 - v), as Gini's index does, and logistic loss W times the
+entropy of v. Where W_n is below zero the non-negative estimator (nnPU) counts no risk at all,
+the unbiased one (uPU) less than none.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from onesided.trees.compiled import compiled
+
+NON_NEGATIVE, UNBIASED = 0, 1
+QUADRATIC, LOGISTIC = 0, 1
+
+ROUNDING = 1e-12
+"""Masses sum to one; a difference this small is rounding, not a majority."""
+
+
+class Risk(NamedTuple):
+    """Which risk to reduce, in numbers that compiled code can take.
+
+    Attributes:
+        per_labelled: Mass of one labelled positive, pi / n_p.
+        per_unlabelled: Mass of one unlabelled sample, 1 / n_u.
+        estimator: NON_NEGATIVE or UNBIASED.
+        loss: QUADRATIC or LOGISTIC.
+    """
+
+    per_labelled: float
+    per_unlabelled: float
+    estimator: int
+    loss: int
+
+
+@compiled
+def masses(risk: Risk, labelled: int, unlabelled: int) -> tuple[float, float]:
+    """Return the mass of positives and of negatives in a node, W_p and W_n."""
+    positive = risk.per_labelled * labelled
+    return positive, risk.per_unlabelled * unlabelled - positive
+
+
+@compiled
+def impurity(risk: Risk, labelled: int, unlabelled: int) -> float:
+    """Return the risk of a node that gives its best constant answer.
+
+    PUET (Wilton et al. 2022): what a split reduces is this, minus the sum of it over the
+    two children. Empty sides are found by their counts: a mass of zero may be off by rounding.
+    """
+    positive, negative = masses(risk, labelled, unlabelled)
+    if labelled == 0:
+        return 0.0
+    if risk.estimator == NON_NEGATIVE and negative <= ROUNDING:
+        return 0.0
+    if unlabelled == 0:
+        return -np.inf
+    total = positive + negative
+    if risk.loss == QUADRATIC:
+        return 4.0 * positive * negative / total
+    if negative < -ROUNDING:
+        return -np.inf
+    if negative <= ROUNDING:
+        return 0.0
+    return -positive * np.log(positive / total) - negative * np.log(negative / total)
+
+
+@compiled
+def is_settled(risk: Risk, labelled: int, unlabelled: int) -> bool:
+    """Return whether no split of this node can lower its risk."""
+    left = impurity(risk, labelled, unlabelled)
+    if risk.estimator == NON_NEGATIVE:
+        return left == 0.0
+    return labelled == 0 or left == -np.inf
+
+
+@compiled
+def majority(risk: Risk, labelled: int, unlabelled: int) -> int:
+    """Return 1 if a node is rather positive (v > 1/2), -1 if negative, 0 if neither."""
+    positive, negative = masses(risk, labelled, unlabelled)
+    if abs(positive - negative) <= ROUNDING:
+        return 0
+    return 1 if positive > negative else -1
+
+
+@compiled
+def impurities(
+    risk: Risk, labelled: Int64[np.ndarray, "nodes"], unlabelled: Int64[np.ndarray, "nodes"]
+) -> Float64[np.ndarray, "nodes"]:
+    """Return the risk left in each of many nodes."""
+    found = np.empty(len(labelled))
+    for node in range(len(labelled)):
+        found[node] = impurity(risk, labelled[node], unlabelled[node])
+    return found
