@@ -1,10 +1,17 @@
 """What every test shares: checked shapes, one thread, hypothesis without a stopwatch."""
 
 import os
+import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from unittest.mock import patch
 
 import jaxtyping
+
+# Beartype looks at one item of a list, chosen at random by the function it finds when it is
+# imported. Python's own would make every checked call look like one that draws globally.
+with patch("random.getrandbits", random.Random(0).getrandbits):
+    import beartype  # noqa: F401
 
 # Before anything of ours is imported: modules that are loaded already stay unchecked.
 jaxtyping.install_import_hook(

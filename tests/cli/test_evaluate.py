@@ -122,10 +122,10 @@ def test_labels_that_are_no_text_are_refused(trained: Path, tmp_path: Path) -> N
 
 def test_a_run_that_is_not_finished_is_told(run: Path, tmp_path: Path) -> None:
     (run / "result.json").unlink()
-    words = ("There is no result.json", "finish it with the same fit command")
-    assert_refused(call("evaluate", run), run, *words)
-    assert_refused(call("evaluate", tmp_path / "no"), tmp_path / "no", *words)
-    assert_refused(call("evaluate", run / "config.toml"), run / "config.toml", *words)
+    told = "finish it with the same fit command"
+    assert_refused(call("evaluate", run), f"There is no result.json in {run}", told)
+    for path in (tmp_path / "no", run / "config.toml"):
+        assert_refused(call("evaluate", path), f"There is no folder {path}", told)
 
 
 @pytest.mark.parametrize("text", ["item,score\nU/item00.png,high\n", "item,score\n", "item\nx\n"])

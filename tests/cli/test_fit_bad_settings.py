@@ -14,9 +14,9 @@ NOWHERE = ("-p", "no-such-folder", "-u", "no-such-folder", "--quiet")
         ("--method ncpo", "There is no method 'ncpo'. Did you mean 'ncpu'?"),
         ("--preset quik", "There is no preset 'quik'. Did you mean 'quick'?"),
         ("--backbone resnet19", "resnet18"),
-        ("--set method.aligment=none", "unknown setting 'aligment'. Did you mean 'alignment'?"),
+        ("--set method.align=none", "unknown setting 'align'. Did you mean 'alignment'?"),
         ("--set train.epoch=5", "unknown setting 'epoch'. Did you mean 'epochs'?"),
-        ("--set trian.epochs=5", "unknown setting 'trian'. Did you mean 'train'?"),
+        ("--set trains.epochs=5", "unknown setting 'trains'. Did you mean 'train'?"),
         ("--set train.epochs=many", "epochs: Input should be a valid integer"),
         ("--set train.batch_size=0", "batch_size"),
         ("--set train.schedule=linear", "'cosine' or 'constant'"),
@@ -82,6 +82,7 @@ def test_a_graphics_card_that_is_not_there_is_told(shared_data: Path, tmp_path: 
         pytest.skip("this machine has a GPU, so asking for one is no mistake here")
     outcome = fit(shared_data, tmp_path / "run", "--device", "cuda")
     assert_refused(outcome, "torch sees no GPU", "--device auto")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_configuration_file_that_is_none_is_named(tmp_path: Path) -> None:

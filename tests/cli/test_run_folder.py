@@ -41,6 +41,8 @@ def test_a_folder_with_other_files_is_refused_and_stays(shared_data: Path, tmp_p
     (folder / "chapter1.txt").write_text("years of work")
     assert_refused(fit(shared_data, folder), folder, "not empty", "holds no run")
     assert contents(folder) == {"chapter1.txt": b"years of work"}
+    # Told before the data is read, which may take long.
+    assert_refused(fit(tmp_path / "no-data", folder), folder, "not empty")
 
 
 def test_overwriting_leaves_other_files_alone(shared_data: Path, run: Path) -> None:

@@ -51,3 +51,10 @@ def test_nobody_can_move_a_clock() -> None:
 def test_a_stage_leaves_to_the_method_what_it_does_not_name() -> None:
     stage = Stage("train", 3)
     assert (stage.learns, stage.views, stage.batching, stage.rows) == (None, None, None, None)
+    assert stage.steps == 0
+
+
+def test_a_stage_goes_at_the_runs_pace_unless_it_names_its_own() -> None:
+    pace = Stage("train", 3).pace
+    assert (pace.learning_rate, pace.weight_decay) == (1, 1)
+    assert (pace.floor, pace.span, pace.optimizer, pace.momentum) == (None, None, None, None)

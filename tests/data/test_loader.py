@@ -13,7 +13,7 @@ from torch import Tensor
 
 from onesided.core.batch import Augment, Batching, CleanBatch, Mixed, PUBatch, Stratified
 from onesided.core.clock import Clock
-from onesided.core.errors import ContractError
+from onesided.core.errors import ConfigError, ContractError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.dataset import LabelledDataset, PUDataset, Selection
 from onesided.data.loader import Loader
@@ -56,9 +56,10 @@ def epoch_of(
     stage: str = "train",
     epoch: int = 0,
     step: int = 0,
+    steps: int = 0,
 ) -> Batches:
     batching = batching or Mixed()
-    clock = Clock(seed, stage, epoch, 5, step, loader.steps(batching, rows))
+    clock = Clock(seed, stage, epoch, 5, step, steps or loader.steps(batching, rows))
     return list(loader.epoch(clock, views or {}, batching, rows))
 
 
@@ -91,6 +92,29 @@ def test_rows_that_one_epoch_drops_come_in_another() -> None:
 def test_data_smaller_than_a_batch_makes_no_step() -> None:
     loader = loader_of(batch_size=104)
     assert loader.steps(Mixed()) == loader.steps(Stratified(1)) == 0
+
+
+@each_batching
+def test_a_stage_that_asks_for_steps_of_too_little_data_is_refused(batching: Batching) -> None:
+    with pytest.raises(ConfigError, match=r"batch of 104 is larger than the rows .*\(103\)"):
+        epoch_of(loader_of(batch_size=104), batching, steps=3)
+
+
+def test_a_long_epoch_goes_through_the_data_again_in_another_order() -> None:
+    seen = order(epoch_of(loader_of(pu_data(96)), steps=15))
+    passes = [seen[:96], seen[96:192], seen[192:]]
+    assert set(passes[0]) == set(passes[1]) == set(range(96))
+    assert len(set(passes[2])) == len(passes[2]) == 15 * 16 - 192
+    assert passes[0] != passes[1]
+    assert passes[0][:48] != passes[2]
+
+
+@each_batching
+def test_a_long_epoch_starts_as_a_short_one(batching: Batching) -> None:
+    long, short = (epoch_of(loader_of(), batching, EVERY_VIEW, steps=steps) for steps in (14, 4))
+    assert len(short) == 4
+    for (_, one), (_, other) in zip(long[:4], short, strict=True):
+        assert_equal_bits(one, other)
 
 
 def test_clocks_count_the_steps() -> None:
@@ -134,11 +158,11 @@ def test_the_mixed_order_does_not_depend_on_the_size_of_batches() -> None:
 
 
 @each_batching
-@pytest.mark.parametrize("step", range(1, 6))
+@pytest.mark.parametrize("step", [1, 5, 6, 8])
 def test_an_epoch_resumed_at_a_step_goes_on_to_the_bit(batching: Batching, step: int) -> None:
     loader = replace(loader_of(), truth=True, clean=clean_data())
-    whole = epoch_of(loader, batching, EVERY_VIEW, epoch=1)
-    resumed = epoch_of(loader, batching, EVERY_VIEW, epoch=1, step=step)
+    whole = epoch_of(loader, batching, EVERY_VIEW, epoch=1, steps=10)
+    resumed = epoch_of(loader, batching, EVERY_VIEW, epoch=1, steps=10, step=step)
     assert [clock for clock, _ in resumed] == [clock for clock, _ in whole[step:]]
     for (_, one), (_, other) in zip(resumed, whole[step:], strict=True):
         assert_equal_bits(one, other)

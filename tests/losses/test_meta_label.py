@@ -1,6 +1,7 @@
 """Meta labels: the closed form against a double backward pass, and the hand numbers."""
 
 import math
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -23,23 +24,63 @@ def values(numbers: list[float]) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float64)
 
 
-def slow_loss(margin: Tensor, target: Tensor) -> Tensor:
+def slow_loss(margin: Tensor, target: Tensor, mass: Tensor | None = None) -> Tensor:
+    mass = target.sum(dim=0) if mass is None else mass
     total = torch.zeros((), dtype=margin.dtype)
     for label in (NEGATIVE, POSITIVE):
         probability = torch.sigmoid(margin if label == POSITIVE else -margin)
         cost = -probability.clamp(1e-4, 1 - 1e-4).log()
-        total = total + (target[:, label] * cost).sum() / target[:, label].sum()
+        total = total + (target[:, label] * cost).sum() / mass[label]
     return total
 
 
-def slow_meta_gradient(
-    h: Tensor, clean: Tensor, w: Tensor, b: float, target: Tensor, truth: Tensor, step: float
-) -> Tensor:
+@dataclass(frozen=True)
+class Problem:
+    """Noisy and clean samples under one linear head."""
+
+    h: Tensor
+    clean: Tensor
+    w: Tensor
+    bias: float
+    target: Tensor
+    truth: Tensor
+
+    @property
+    def noisy_view(self) -> LinearView:
+        return LinearView(self.h, self.h @ self.w + self.bias, self.target)
+
+    @property
+    def clean_view(self) -> LinearView:
+        return LinearView(self.clean, self.clean @ self.w + self.bias, self.truth)
+
+
+def by_hand(truth: list[float]) -> Problem:
+    return Problem(
+        h=torch.tensor([[1, 0], [0.8, 0.2], [-1, 0.5]], dtype=torch.float64),
+        clean=torch.tensor([[1, 0.1], [-1, 0.2]], dtype=torch.float64),
+        w=values([0.5, -0.25]),
+        bias=0.1,
+        target=soft([1, 0, 0]),
+        truth=soft(truth),
+    )
+
+
+def at_random(seed: int) -> Problem:
+    draw = torch.Generator().manual_seed(seed)
+    h, clean = (2 * torch.randn(n, 4, generator=draw, dtype=torch.float64) for n in (9, 6))
+    w = 2 * torch.randn(4, generator=draw, dtype=torch.float64)  # some rows are clipped
+    target = soft(torch.rand(9, generator=draw).tolist())
+    return Problem(h, clean, w, 0.2, target, soft([1, 0, 1, 0, 1, 0]))
+
+
+def slow_meta_gradient(problem: Problem, step: float, mass: Tensor | None = None) -> Tensor:
     """Take the virtual step for real, with a graph, and differentiate through it."""
-    w = w.clone().requires_grad_()
-    shift = torch.zeros_like(target, requires_grad=True)
-    (u,) = torch.autograd.grad(slow_loss(h @ w + b, target + shift), w, create_graph=True)
-    (gradient,) = torch.autograd.grad(slow_loss(clean @ (w - step * u) + b, truth), shift)
+    w = problem.w.clone().requires_grad_()
+    shift = torch.zeros_like(problem.target, requires_grad=True)
+    noisy = slow_loss(problem.h @ w + problem.bias, problem.target + shift, mass)
+    (u,) = torch.autograd.grad(noisy, w, create_graph=True)
+    after = problem.clean @ (w - step * u) + problem.bias
+    (gradient,) = torch.autograd.grad(slow_loss(after, problem.truth), shift)
     return gradient
 
 
@@ -58,7 +99,7 @@ def test_a_confident_mistake_costs_much_and_teaches_nothing() -> None:
     margin = values([10, -10]).requires_grad_()
     loss = balanced_soft_cross_entropy(margin, soft([0, 1]))
     (gradient,) = torch.autograd.grad(loss, margin)
-    assert float(loss) == pytest.approx(18.42068074, abs=1e-8)
+    assert float(loss.detach()) == pytest.approx(18.42068074, abs=1e-8)
     assert gradient.tolist() == [0, 0]
 
 
@@ -70,24 +111,16 @@ def test_teaching_ends_at_a_logit_of_9_21(beyond: float, teaches: bool) -> None:
     assert bool(gradient[0] != 0) == teaches
 
 
-H = torch.tensor([[1, 0], [0.8, 0.2], [-1, 0.5]], dtype=torch.float64)
-CLEAN = torch.tensor([[1, 0.1], [-1, 0.2]], dtype=torch.float64)
-W, BIAS, STEP = values([0.5, -0.25]), 0.1, 1e-3
-
-
-def hand_example(truth: list[float]) -> tuple[LinearView, LinearView]:
-    return (
-        LinearView(H, H @ W + BIAS, soft([1, 0, 0])),
-        LinearView(CLEAN, CLEAN @ W + BIAS, soft(truth)),
-    )
+STEP = 1e-3
 
 
 def test_the_meta_gradient_has_the_numbers_computed_by_hand() -> None:
-    noisy, clean = hand_example([1, 0])
+    problem = by_hand([1, 0])
+    noisy = problem.noisy_view
     assert float(balanced_soft_cross_entropy(noisy.margin, noisy.target)) == pytest.approx(
         1.14146830, abs=1e-8
     )
-    gradient = meta_gradient(noisy, clean, step=STEP)
+    gradient = meta_gradient(noisy, problem.clean_view, step=STEP)
     assert gradient[:, POSITIVE].tolist() == pytest.approx(
         [0, 3.5370728e-5, 7.4945835e-4], abs=1e-10
     )
@@ -97,14 +130,14 @@ def test_the_meta_gradient_has_the_numbers_computed_by_hand() -> None:
     assert gradient.argmin(dim=1).tolist() == [POSITIVE, POSITIVE, NEGATIVE]
 
 
-def test_the_virtual_step_lowers_the_noisy_loss_to_the_hand_number() -> None:
-    from onesided.losses.meta_label import _head_gradient
-
-    noisy, clean = hand_example([1, 0])
-    u = _head_gradient(noisy)
+def test_the_virtual_step_leads_to_the_clean_loss_computed_by_hand() -> None:
+    problem = by_hand([1, 0])
+    w = problem.w.clone().requires_grad_()
+    noisy = balanced_soft_cross_entropy(problem.h @ w + problem.bias, problem.target)
+    (u,) = torch.autograd.grad(noisy, w)
     assert u.tolist() == pytest.approx([-0.29592991, 0.15398488], abs=1e-8)
-    after = CLEAN @ (W - STEP * u) + BIAS
-    assert float(balanced_soft_cross_entropy(after, clean.target)) == pytest.approx(
+    after = problem.clean @ (problem.w - STEP * u) + problem.bias
+    assert float(balanced_soft_cross_entropy(after, problem.truth)) == pytest.approx(
         0.93943895, abs=1e-8
     )
 
@@ -112,62 +145,62 @@ def test_the_virtual_step_lowers_the_noisy_loss_to_the_hand_number() -> None:
 @pytest.mark.parametrize("step", [1e-3, 0.3])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_closed_form_equals_the_double_backward_pass(seed: int, step: float) -> None:
-    draw = torch.Generator().manual_seed(seed)
-    h, clean = (2 * torch.randn(n, 4, generator=draw, dtype=torch.float64) for n in (9, 6))
-    w = 2 * torch.randn(4, generator=draw, dtype=torch.float64)  # some rows are clipped
-    target = soft(torch.rand(9, generator=draw).tolist())
-    truth = soft([1, 0, 1, 0, 1, 0])
-    slow = slow_meta_gradient(h, clean, w, 0.2, target, truth, step)
-    fast = meta_gradient(
-        LinearView(h, h @ w + 0.2, target), LinearView(clean, clean @ w + 0.2, truth), step=step
-    )
-    assert torch.allclose(fast, slow, rtol=1e-9, atol=1e-15)
-    # Scaling the labels of a class changes nothing, so along them the gradient is flat.
-    assert torch.allclose(
-        (target * fast).sum(dim=0), torch.zeros(2, dtype=torch.float64), atol=1e-12
-    )
+    problem = at_random(seed)
+    fast = meta_gradient(problem.noisy_view, problem.clean_view, step=step)
+    assert torch.allclose(fast, slow_meta_gradient(problem, step), rtol=1e-9, atol=1e-15)
 
 
-def test_leaving_out_the_derivative_of_the_mass_can_turn_a_vote() -> None:
-    noisy, clean = hand_example([1, 0])
-    full = meta_gradient(noisy, clean, step=STEP)
-    without = full.clone()
-    for label in (NEGATIVE, POSITIVE):
-        first = noisy.target[:, label] > 0
-        # The left-out part is the same for all rows of a class; it is what makes the mean zero.
-        without[:, label] -= full[first, label].mean() - full[first, label].sum()
-    assert not torch.equal(without.argmin(dim=1), full.argmin(dim=1)) or True
+@pytest.mark.parametrize("seed", range(4))
+def test_scaling_the_labels_of_a_class_is_a_direction_without_slope(seed: int) -> None:
+    problem = at_random(seed)
+    gradient = meta_gradient(problem.noisy_view, problem.clean_view, step=STEP)
+    along = (problem.target * gradient).sum(dim=0)
+    assert torch.allclose(along, torch.zeros(2, dtype=torch.float64), atol=1e-15)
 
 
-@pytest.mark.parametrize("truth", [[1, 1], [0, 0]], ids=["only positives", "only negatives"])
+def test_leaving_out_the_derivative_of_the_mass_turns_some_votes() -> None:
+    turned = 0
+    for seed in range(20):
+        problem = at_random(seed)
+        full = meta_gradient(problem.noisy_view, problem.clean_view, step=STEP)
+        fixed = slow_meta_gradient(problem, STEP, mass=problem.target.sum(dim=0))
+        turned += int((full.argmin(dim=1) != fixed.argmin(dim=1)).sum())
+    assert turned > 0
+
+
+@pytest.mark.parametrize("truth", [[1.0, 1.0], [0.0, 0.0]], ids=["positives", "negatives"])
 def test_a_clean_batch_of_one_class_gives_numbers(truth: list[float]) -> None:
-    noisy, clean = hand_example([float(t) for t in truth])
+    problem = by_hand(truth)
+    clean = problem.clean_view
     assert torch.isfinite(balanced_soft_cross_entropy(clean.margin, clean.target))
-    assert torch.isfinite(meta_gradient(noisy, clean, step=STEP)).all()
-    # The published code divides by zero here, and every row gets the vote of column 0.
-    broken = slow_meta_gradient(H, CLEAN, W, BIAS, noisy.target, clean.target, STEP)
+    assert torch.isfinite(meta_gradient(problem.noisy_view, clean, step=STEP)).all()
+
+
+def test_unguarded_a_clean_batch_of_one_class_votes_for_the_first_column_everywhere() -> None:
+    broken = slow_meta_gradient(by_hand([1, 1]), STEP)
     assert broken.isnan().all()
     assert (-broken).argmax(dim=1).tolist() == [NEGATIVE] * 3
 
 
 @pytest.mark.parametrize("label", [0.0, 1.0])
 def test_a_training_batch_of_one_class_gives_numbers(label: float) -> None:
-    _, clean = hand_example([1, 0])
-    noisy = LinearView(H, H @ W + BIAS, soft([label] * 3))
+    problem = replace(by_hand([1, 0]), target=soft([label] * 3))
+    noisy = problem.noisy_view
     assert torch.isfinite(balanced_soft_cross_entropy(noisy.margin, noisy.target))
-    assert torch.isfinite(meta_gradient(noisy, clean, step=STEP)).all()
+    assert torch.isfinite(meta_gradient(noisy, problem.clean_view, step=STEP)).all()
 
 
 def test_the_length_of_the_step_scales_the_gradient_and_leaves_the_votes() -> None:
-    noisy, clean = hand_example([1, 0])
-    short, long = (meta_gradient(noisy, clean, step=step) for step in (1e-4, 1e-2))
+    problem = by_hand([1, 0])
+    short, long = (
+        meta_gradient(problem.noisy_view, problem.clean_view, step=step) for step in (1e-4, 1e-2)
+    )
     assert torch.equal(short.argmin(dim=1), long.argmin(dim=1))
     assert torch.allclose(100 * short, long, rtol=0.05)
 
 
 def test_repeating_the_samples_of_one_class_leaves_the_loss_unchanged() -> None:
     margin, target = values([LN3, 0, -LN3]), soft([1, 0, 0])
-    repeated = balanced_soft_cross_entropy(
-        margin.repeat(3)[[0, 1, 2, 4, 5]], target.repeat(3, 1)[[0, 1, 2, 4, 5]]
-    )
+    twice = torch.tensor([0, 1, 2, 1, 2])
+    repeated = balanced_soft_cross_entropy(margin[twice], target[twice])
     assert float(repeated) == pytest.approx(float(balanced_soft_cross_entropy(margin, target)))

@@ -4,7 +4,7 @@ P ~ N((+2, 0), I), N ~ N((-2, 0), I), 40 % positives in U: no rule is right more
 97.78 %, and the best boundary is x1 = ln(1.5) / 4.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -48,6 +48,10 @@ class Clouds:
     def sweep(self, method: GradientMethod, clock: Clock) -> MethodSweep:
         parts = {"train": self.train, "validation": self.validation}
         return MethodSweep(method, parts, "vector", torch.device("cpu"), clock)
+
+    def with_held_out(self, values: np.ndarray) -> "Clouds":
+        """Return the same problem with other points held out."""
+        return replace(self, validation=replace(self.validation, values=_all(values)))
 
     def accuracy(self, method: GradientMethod) -> float:
         """Share of the test set that a score above one half gets right."""

@@ -12,7 +12,6 @@ from onesided.core.batch import DataFacts, Losses, PUBatch, Stratified
 from onesided.core.clock import Clock
 from onesided.core.errors import ContractError
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.data.dataset import Selection
 from onesided.methods.tedn import TEDn, TEDnConfig
 from onesided.nets.build import NetworkConfig, build_backbone, seeded
 from onesided.priors.bbe import best_bin
@@ -177,18 +176,12 @@ def test_during_the_warm_start_the_prior_is_told_and_nothing_is_rejected() -> No
     assert not ours.kept.keep.all()
 
 
-def with_held_out(data: Clouds, values: np.ndarray) -> Clouds:
-    """Return the clouds with other points held out."""
-    selection = Selection(values, np.arange(len(values)))
-    return replace(data, validation=replace(data.validation, values=selection))
-
-
 def test_a_prior_of_zero_rejects_nobody() -> None:
     ours, data = untrained(warmup_epochs=1)
     ranking_by_first_coordinate(ours)
     far_apart = data.validation.values.take(slice(None))
     far_apart[~data.validation.labelled] -= 100
-    ours.begin_epoch(at(1), with_held_out(data, far_apart).sweep(ours, at(1)))
+    ours.begin_epoch(at(1), data.with_held_out(far_apart).sweep(ours, at(1)))
     assert float(ours.prior) == 0
     assert ours.kept.keep.all()
 
@@ -197,7 +190,7 @@ def test_a_prior_of_one_leaves_a_batch_of_negatives() -> None:
     ours, data = untrained(warmup_epochs=1)
     ranking_by_first_coordinate(ours)
     in_one_place = np.zeros_like(data.validation.values.take(slice(None)))
-    ours.begin_epoch(at(1), with_held_out(data, in_one_place).sweep(ours, at(1)))
+    ours.begin_epoch(at(1), data.with_held_out(in_one_place).sweep(ours, at(1)))
     assert float(ours.prior) == 1
     assert int(ours.kept.keep[POSITIVES:].sum()) == 200
 

@@ -135,6 +135,13 @@ def test_the_epoch_with_the_lowest_held_out_loss_is_kept(weights: list[float]) -
     assert weight_of(run_through(data, weights)) == best == 2.0
 
 
+def test_the_choice_is_made_on_held_out_data() -> None:
+    data = clouds(1)
+    mirrored = data.with_held_out(-points(data.validation).numpy())
+    assert weight_of(run_through(data, [2.0, -1.0])) == 2.0
+    assert weight_of(run_through(mirrored, [2.0, -1.0])) == -1.0
+
+
 def test_the_last_epoch_is_kept_where_asked_for() -> None:
     ours = run_through(clouds(1), [0.5, 2.0, -1.0], selection="last")
     assert weight_of(ours) == -1.0

@@ -4,11 +4,14 @@ import torch
 from torch import nn
 
 from onesided.nets.average import AveragedNetwork
+from onesided.nets.build import seeded
+
+SAMPLES = torch.linspace(-2, 3, 16, dtype=torch.float64).reshape(8, 2)
 
 
 def online() -> nn.Sequential:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    with seeded(0, "online"):
+        return nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).double()
 
 
 def test_weights_are_averaged_over_three_steps() -> None:
@@ -30,7 +33,7 @@ def test_weights_are_averaged_over_three_steps() -> None:
 def test_buffers_are_taken_over_as_they_are() -> None:
     network = online()
     average = AveragedNetwork(network)
-    network(torch.randn(8, 2))
+    network(SAMPLES)
     average.follow(network, momentum=0.9)
     for mine, theirs in zip(average.buffers(), network.buffers(), strict=True):
         assert torch.equal(mine, theirs)
@@ -40,7 +43,7 @@ def test_it_stays_in_evaluation_mode_when_its_owner_trains() -> None:
     owner = nn.ModuleDict({"average": AveragedNetwork(online())})
     owner.train()
     before = [buffer.clone() for buffer in owner.buffers()]
-    owner["average"](torch.randn(8, 2))
+    owner["average"](SAMPLES)
     assert not any(module.training for module in owner["average"].modules())
     for old, new in zip(before, owner.buffers(), strict=True):
         assert torch.equal(old, new)
@@ -49,4 +52,4 @@ def test_it_stays_in_evaluation_mode_when_its_owner_trains() -> None:
 def test_it_asks_for_no_gradient() -> None:
     average = AveragedNetwork(online())
     assert not any(p.requires_grad for p in average.parameters())
-    assert not average(torch.randn(4, 2)).requires_grad
+    assert not average(SAMPLES).requires_grad

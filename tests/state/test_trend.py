@@ -67,7 +67,7 @@ def test_the_released_score_is_finite_for_all_probabilities(values: list[float])
 def test_a_larger_step_up_gives_a_larger_score(step: float, more: float) -> None:
     smaller, larger = history([0.0, step]), history([0.0, step + more])
     for trend in ("consecutive", "symmetric", "pairwise"):
-        assert float(trend_scores(larger, trend)) > float(trend_scores(smaller, trend))  # type: ignore[arg-type]
+        assert float(trend_scores(larger, trend)) > float(trend_scores(smaller, trend))
 
 
 def test_going_back_flips_the_symmetric_score_and_not_quite_the_released_one() -> None:

@@ -130,15 +130,17 @@ def fit_settings(
     from onesided.cli.show import counting, note, skipped_lines
     from onesided.core.dist import rank
     from onesided.engine.fit import Watcher
+    from onesided.engine.train_config import choose_device
     from onesided.report import write_report
     from onesided.run.execute import run
-    from onesided.run.folder import REPORT, RESULT, refuse_file
+    from onesided.run.folder import REPORT, RESULT, check_place
     from onesided.run.load import load_data
 
     quiet = quiet or rank() > 0
-    # A wrong setting is told at once, not after an hour of reading images.
+    # What is wrong is told at once, not after an hour of reading images.
     checked = resolve(given, preset, rows=1)
-    refuse_file(output)
+    choose_device(checked.train.device)
+    check_place(output, overwrite=overwrite)
     with counting("reading", quiet=quiet) as counter:
         loaded = load_data(checked.data, counter)
     config = resolve(given, preset, rows=len(loaded.split.train))
@@ -223,7 +225,8 @@ def data_name(
     named = [kind for kind, value in kinds.items() if value is not None]
     if len(named) > 1:
         raise ConfigError(
-            f"Give one kind of data: --data, or --table, or -p with -u; got {' and '.join(named)}."
+            "Give one kind of data: --data, or --table, or -p with -u; "
+            f"got {' beside '.join(named)}."
         )
     if not named:
         return None

@@ -68,4 +68,7 @@ def _check_output(output: Path) -> None:
     if output.is_dir():
         raise OnesidedError(f"{output} is a folder, and -o takes a file, such as ranked.csv.")
     if not output.parent.is_dir():
-        raise OnesidedError(f"There is no folder {output.parent} to write {output.name} into.")
+        raise OnesidedError(
+            f"There is no folder {output.parent} to write {output.name} into. Make it first, or "
+            "choose another place."
+        )

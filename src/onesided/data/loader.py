@@ -10,7 +10,7 @@ from torch import Tensor
 from onesided.core.batch import Augment, Batching, CleanBatch, Mixed, PUBatch, Stratified
 from onesided.core.clock import Clock
 from onesided.core.dist import shard
-from onesided.core.errors import ContractError
+from onesided.core.errors import ConfigError, ContractError
 from onesided.core.rng import generator, numpy_generator
 from onesided.data.augment import augment
 from onesided.data.dataset import LabelledDataset, PUDataset
@@ -57,6 +57,12 @@ class Loader:
         An epoch that is longer than the data goes through it again, in another order.
         """
         per_pass = self.steps(batching, rows)
+        if not per_pass:
+            raise ConfigError(
+                f"A batch of {self.batch_size} is larger than the rows to train on "
+                f"({len(self.data) if rows is None else int(rows.sum())}). "
+                "Lower train.batch_size."
+            )
         order, of_pass = np.empty(0, dtype=np.int64), -1
         for step in range(clock.step, clock.steps):
             now = replace(clock, step=step)

@@ -147,5 +147,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a kill in the middle of writing left: it was never part of the run."""
+    for leftover in folder.glob(".*.part"):
+        leftover.unlink(missing_ok=True)
+
+
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -14,7 +14,7 @@ from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import UNKNOWN
 from onesided.core.rng import generator
 from onesided.data.dataset import PUSplit
-from onesided.engine.checkpoint import Checkpoints
+from onesided.engine.checkpoint import Checkpoints, remove_leftovers
 from onesided.engine.fit import Memory, Watcher, fit
 from onesided.engine.log import EpochLog
 from onesided.engine.model_file import ModelDescription, save_model
@@ -60,6 +60,7 @@ def run(
     folder = RunFolder(path, f"{config.fingerprint()[:32]}-{split_hash[:32]}")
     if rank() == 0:
         folder.claim(overwrite=overwrite)
+        remove_leftovers(path)
     wait_for_all()
     done = folder.finished()
     if done is not None:

@@ -43,16 +43,16 @@ class RunFolder:
 
     def claim(self, *, overwrite: bool) -> None:
         """Make the folder ours: new, the same run again, or refused with the reason."""
-        refuse_file(self.path)
-        if not overwrite:
-            self._check_free()
+        check_place(self.path, overwrite=overwrite)
+        if not overwrite and self._has(MANIFEST):
+            self._check_owner()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OnesidedError(
                 f"Cannot make the folder {self.path} ({error.strerror}). Choose another with -o."
             ) from None
-        self._remove(self._half_written())
+        self._remove(half_written(self.path))
         if overwrite:
             self._remove(self.path / name for name in OURS)
 
@@ -90,24 +90,12 @@ class RunFolder:
     def _has(self, name: str) -> bool:
         return (self.path / name).exists()
 
-    def _check_free(self) -> None:
-        """Refuse a folder that holds another run, or files of other people."""
-        if self._has(MANIFEST):
-            if read_json(self.path / MANIFEST).get("identity") != self.identity:
-                raise OnesidedError(
-                    f"{self.path} holds another run (other settings, data or seed). Choose "
-                    "another folder, repeat that run's settings to resume it, or replace it with "
-                    "--overwrite."
-                )
-        elif self.path.exists() and set(self.path.iterdir()) - set(self._half_written()):
+    def _check_owner(self) -> None:
+        if read_json(self.path / MANIFEST).get("identity") != self.identity:
             raise OnesidedError(
-                f"{self.path} is not empty and holds no run. Choose a new folder, or add a run "
-                "to it with --overwrite (files that are not ours stay)."
+                f"{self.path} holds another run (other settings, data or seed). Choose another "
+                "folder, repeat that run's settings to resume it, or replace it with --overwrite."
             )
-
-    def _half_written(self) -> list[Path]:
-        """Return files that a killed process was writing; see `replacing`."""
-        return [path for name in OURS for path in self.path.glob(f".{name}.*.part")]
 
     def _remove(self, paths: Iterable[Path]) -> None:
         for path in paths:
@@ -120,10 +108,22 @@ class RunFolder:
                 ) from None
 
 
-def refuse_file(path: Path) -> None:
-    """Refuse an output that is a file already."""
+def check_place(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file, or a folder with files of other people; a run, ours or not, is let pass."""
     if path.exists() and not path.is_dir():
         raise OnesidedError(f"{path} is a file, and -o takes a folder. Choose another name.")
+    if overwrite or not path.exists() or (path / MANIFEST).exists():
+        return
+    if set(path.iterdir()) - set(half_written(path)):
+        raise OnesidedError(
+            f"{path} is not empty and holds no run. Choose a new folder, or add a run to it with "
+            "--overwrite (files that are not ours stay)."
+        )
+
+
+def half_written(path: Path) -> list[Path]:
+    """Return the files that a killed process was writing to a run folder; see `replacing`."""
+    return [part for name in OURS for part in path.glob(f".{name}.*.part")]
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -176,8 +176,9 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
+        lacks = f"{path.name} in {path.parent}" if path.parent.is_dir() else f"folder {path.parent}"
         raise DataNotFound(
-            f"There is no {path.name} in {path.parent}. Give the folder of a run that onesided fit "
+            f"There is no {lacks}. Give the folder of a run that onesided fit "
             "finished, or finish it with the same fit command."
         ) from None
     except (OSError, ValueError, RecursionError) as error:

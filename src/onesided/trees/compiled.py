@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -25,12 +25,14 @@ def compiled(function: Function) -> Function:
     file of the function that is called, so that an edit of `impurity` would go unnoticed by
     `grow`; therefore the cache's folder is named after the sources of the whole package.
     """
-    given = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(Path(given) / CACHE.name if given else CACHE)
+    settings: Any = numba.config  # numba fills it at run time, out of sight of type checkers
+    given = settings.CACHE_DIR
+    settings.CACHE_DIR = str(Path(given) / CACHE.name if given else CACHE)
+    made: Any
     try:
-        made: Function = numba.njit(nogil=True, cache=True)(function)
+        made = numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:  # no folder that can be written to: compile in every process
         made = numba.njit(nogil=True)(function)
     finally:
-        numba.config.CACHE_DIR = given
-    return made
+        settings.CACHE_DIR = given
+    return cast("Function", made)

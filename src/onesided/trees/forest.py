@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 Estimator = Literal["nnpu", "upu"]
 Loss = Literal["quadratic", "logistic"]
-FeatureCount = int | Literal["sqrt", "all"]
 
 LEAF = -1
 
@@ -30,18 +29,18 @@ class TreeSettings:
         prior: Share of positives among the unlabelled, pi.
         estimator: nnpu stops where P outweighs U; upu goes on below zero.
         loss: Whose risk is reduced.
-        max_features: Features that vary looked at per node; sqrt is rounded up.
+        max_features: Features tried per node; 0 takes the square root of all, rounded up.
         max_candidates: Random cuts per feature.
-        max_depth: Deepest node, or None for no limit.
+        max_depth: Depth of the deepest node; 0 sets no limit.
         min_samples_leaf: A node of at most so many rows is not split.
     """
 
     prior: float
     estimator: Estimator = "nnpu"
     loss: Loss = "quadratic"
-    max_features: FeatureCount = "sqrt"
+    max_features: int = 0
     max_candidates: int = 1
-    max_depth: int | None = None
+    max_depth: int = 0
     min_samples_leaf: int = 1
 
 
@@ -170,16 +169,21 @@ def _check_samples(features: np.ndarray, labelled: np.ndarray) -> None:
             f"Trees need labelled positives and unlabelled samples; {int(labelled.sum())} of "
             f"{len(labelled)} rows are labelled."
         )
+
+
+def _compact(features: Shaped[np.ndarray, "n d"]) -> Shaped[np.ndarray, "n d"]:
+    """Return pixels as they are and other numbers in single precision, all of them finite."""
+    if features.dtype == np.uint8:
+        return features
+    with np.errstate(over="ignore"):  # what overflows is refused below
+        numbers = features.astype(np.float32, copy=False)
     # Extremes carry NaN and infinity with them, and need no array of the matrix's size.
-    if not (np.isfinite(features.min()) and np.isfinite(features.max())):
+    if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
         raise DataError(
-            "The features hold NaN or infinity, which no cut can divide. Fill or drop them."
+            "The features hold NaN or infinity (beyond 3.4e38), which no cut can divide. "
+            "Fill, drop or scale them."
         )
-
-
-def _compact(features: np.ndarray) -> np.ndarray:
-    """Return pixels as they are and other numbers in single precision."""
-    return features if features.dtype == np.uint8 else features.astype(np.float32, copy=False)
+    return numbers
 
 
 def _risk(settings: TreeSettings, labelled: int, unlabelled: int) -> "Risk":
@@ -198,15 +202,12 @@ def _risk(settings: TreeSettings, labelled: int, unlabelled: int) -> "Risk":
 def _limits(settings: TreeSettings, rows: int, features: int) -> "Limits":
     from onesided.trees.grow import Limits
 
-    match settings.max_features:
-        case "sqrt":
-            count = math.isqrt(features - 1) + 1
-        case "all":
-            count = features
-        case int(number):
-            count = number
-    depth = rows if settings.max_depth is None else settings.max_depth
-    return Limits(count, settings.max_candidates, depth, settings.min_samples_leaf)
+    return Limits(
+        features=settings.max_features or math.isqrt(features - 1) + 1,
+        candidates=settings.max_candidates,
+        depth=settings.max_depth or rows,  # no tree is deeper than that
+        samples=settings.min_samples_leaf,
+    )
 
 
 def _joined(trees: "Sequence[Tree]") -> Forest:

@@ -22,39 +22,33 @@ BY_30, BY_27, BY_31, BY_11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uin
 
 
 class Limits(NamedTuple):
-    """How hard a node tries, and when it stops.
-
-    Attributes:
-        features: Non-constant features looked at per node.
-        candidates: Random cuts per feature.
-        depth: A node this deep is a leaf; the root has depth 0.
-        samples: A node of at most so many rows is a leaf.
-    """
+    """How hard a node tries, and when it stops."""
 
     features: int
+    """Features that vary looked at per node."""
     candidates: int
+    """Random cuts per feature."""
     depth: int
+    """A node this deep is a leaf; the root has depth 0."""
     samples: int
+    """A node of at most so many rows is a leaf."""
 
 
 class Part(NamedTuple):
-    """A node that waits for its turn.
-
-    Attributes:
-        start: Where its rows begin.
-        labelled: How many of them are labelled positive; they come first.
-        unlabelled: How many are not.
-        depth: Steps from the root.
-        varying: Features not yet known to be constant here: the first so many of `order`.
-        parent: The node whose right child it is, or -1.
-    """
+    """A node that waits for its turn."""
 
     start: int
+    """Where its rows begin."""
     labelled: int
+    """How many of them are labelled positive; they come first."""
     unlabelled: int
+    """How many are not."""
     depth: int
+    """Steps from the root."""
     varying: int
+    """Features not yet known to be constant here: the first so many of `order`."""
     parent: int
+    """The node whose right child it is, or -1."""
 
 
 class Split(NamedTuple):
@@ -79,21 +73,18 @@ class Tree(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Working memory of one tree.
-
-    Attributes:
-        rows: Row numbers; every node is a range of them.
-        spare: Room to divide them.
-        values: One feature of a node's rows.
-        order: All features; those that vary in the node at hand come first.
-        random: State of the random numbers.
-    """
+    """Working memory of one tree."""
 
     rows: UInt32[np.ndarray, "rows"]
+    """Row numbers; every node is a range of them."""
     spare: UInt32[np.ndarray, "rows"]
+    """Room to divide them."""
     values: Shaped[np.ndarray, "rows"]
+    """One feature of a node's rows."""
     order: Int64[np.ndarray, "features"]
+    """All features; those that vary in the node at hand come first."""
     random: UInt64[np.ndarray, "1"]
+    """State of the random numbers."""
 
 
 @compiled
@@ -115,16 +106,17 @@ def cut_range(values: Shaped[np.ndarray, "n"]) -> tuple[float, float]:
     (c < e) distinct values, so that no child is empty. In double precision: twice 200 is
     144 in the eight bits of a pixel.
     """
+    # Written as choices between two values, pixels are compared 32 at a time.
     lowest = highest = values[0]
     for value in values:
-        lowest = min(lowest, value)
-        highest = max(highest, value)
+        lowest = value if value < lowest else lowest
+        highest = value if value > highest else highest
     second, second_last = highest, lowest
     for value in values:
-        if lowest < value < second:
-            second = value
-        if second_last < value < highest:
-            second_last = value
+        above = value if value > lowest else highest
+        second = above if above < second else second
+        below = value if value < highest else lowest
+        second_last = below if below > second_last else second_last
     a, b, c, e = float(lowest), float(second), float(second_last), float(highest)
     return a + 0.4 * (b - a), c + 0.6 * (e - c)
 
@@ -140,11 +132,7 @@ def count_left(values: Shaped[np.ndarray, "n"], cut: float) -> int:
 
 @compiled
 def choose_split(
-    columns: Shaped[np.ndarray, "features rows"],
-    part: Part,
-    work: Work,
-    risk: Risk,
-    limits: Limits,
+    columns: Shaped[np.ndarray, "features rows"], part: Part, work: Work, risk: Risk, limits: Limits
 ) -> Split:
     """Return the random cut that leaves the least risk, among a few features that vary.
 
@@ -153,16 +141,17 @@ def choose_split(
     read. A constant one goes to the end of `order`, out of sight of the whole subtree:
     a subtree only reorders what it sees, so its sibling finds the same features.
     """
-    order, size = work.order, part.labelled + part.unlabelled
+    size = part.labelled + part.unlabelled
+    rows, values = work.rows[part.start : part.start + size], work.values[:size]
+    order = work.order
     feature, best, labelled, unlabelled, least = LEAF, 0.0, 0, 0, np.inf
-    varying = undrawn = part.varying
-    found = 0
+    varying, undrawn, found = part.varying, part.varying, 0
     while found < limits.features and undrawn > 0:
         place = int(draw(work.random) * undrawn)
         drawn = order[place]
         undrawn -= 1
         order[place] = order[undrawn]
-        values = _gather(columns[drawn], work, part.start, size)
+        gather(columns[drawn], rows, values)
         low, high = cut_range(values)
         if low == high:
             varying -= 1
@@ -172,10 +161,8 @@ def choose_split(
         found += 1
         for _ in range(limits.candidates):
             cut = low + draw(work.random) * (high - low)
-            p, u = (
-                count_left(values[: part.labelled], cut),
-                count_left(values[part.labelled :], cut),
-            )
+            p = count_left(values[: part.labelled], cut)
+            u = count_left(values[part.labelled :], cut)
             remaining = impurity(risk, p, u)
             remaining += impurity(risk, part.labelled - p, part.unlabelled - u)
             if remaining < least:
@@ -184,14 +171,14 @@ def choose_split(
 
 
 @compiled
-def _gather(
-    column: Shaped[np.ndarray, "rows"], work: Work, start: int, size: int
-) -> Shaped[np.ndarray, "size"]:
-    """Return a node's values of one feature, side by side, for the passes that follow."""
-    values, rows = work.values[:size], work.rows
-    for i in range(size):
-        values[i] = column[rows[start + i]]
-    return values
+def gather(
+    column: Shaped[np.ndarray, "rows"],
+    rows: UInt32[np.ndarray, "n"],
+    values: Shaped[np.ndarray, "n"],
+) -> None:
+    """Put a node's values of one feature side by side, for the passes that follow."""
+    for i in range(len(values)):
+        values[i] = column[rows[i]]
 
 
 @compiled
@@ -244,11 +231,11 @@ def _fill(
             continue
         here = work.rows[part.start : part.start + size]
         divide(columns[split.feature], here, split.cut, work.spare)
-        p, u, depth, varying = split.labelled, split.unlabelled, part.depth + 1, split.varying
-        middle, rest_p, rest_u = part.start + p + u, part.labelled - p, part.unlabelled - u
+        p, u, depth = split.labelled, split.unlabelled, part.depth + 1
+        rest = part.labelled - p, part.unlabelled - u
         # The left child on top: it becomes the next node.
-        stack.append(Part(middle, rest_p, rest_u, depth, varying, node))
-        stack.append(Part(part.start, p, u, depth, varying, -1))
+        stack.append(Part(part.start + p + u, rest[0], rest[1], depth, split.varying, node))
+        stack.append(Part(part.start, p, u, depth, split.varying, -1))
     return nodes
 
 

@@ -15,6 +15,7 @@ entropy of v. Where W_n is below zero the non-negative estimator (nnPU) counts n
 the unbiased one (uPU) less than none.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -30,19 +31,16 @@ ROUNDING = 1e-12
 
 
 class Risk(NamedTuple):
-    """Which risk to reduce, in numbers that compiled code can take.
-
-    Attributes:
-        per_labelled: Mass of one labelled positive, pi / n_p.
-        per_unlabelled: Mass of one unlabelled sample, 1 / n_u.
-        estimator: NON_NEGATIVE or UNBIASED.
-        loss: QUADRATIC or LOGISTIC.
-    """
+    """Which risk to reduce, in numbers that compiled code can take."""
 
     per_labelled: float
+    """Mass of one labelled positive, pi / n_p."""
     per_unlabelled: float
+    """Mass of one unlabelled sample, 1 / n_u."""
     estimator: int
+    """NON_NEGATIVE or UNBIASED."""
     loss: int
+    """QUADRATIC or LOGISTIC."""
 
 
 @compiled
@@ -65,15 +63,15 @@ def impurity(risk: Risk, labelled: int, unlabelled: int) -> float:
     if risk.estimator == NON_NEGATIVE and negative <= ROUNDING:
         return 0.0
     if unlabelled == 0:
-        return -np.inf
+        return -math.inf
     total = positive + negative
     if risk.loss == QUADRATIC:
         return 4.0 * positive * negative / total
     if negative < -ROUNDING:
-        return -np.inf
+        return -math.inf
     if negative <= ROUNDING:
         return 0.0
-    return -positive * np.log(positive / total) - negative * np.log(negative / total)
+    return -positive * math.log(positive / total) - negative * math.log(negative / total)
 
 
 @compiled
@@ -82,7 +80,7 @@ def is_settled(risk: Risk, labelled: int, unlabelled: int) -> bool:
     left = impurity(risk, labelled, unlabelled)
     if risk.estimator == NON_NEGATIVE:
         return left == 0.0
-    return labelled == 0 or left == -np.inf
+    return labelled == 0 or left == -math.inf
 
 
 @compiled

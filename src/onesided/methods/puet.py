@@ -1,0 +1,167 @@
+"""PUET: extremely randomised trees that reduce the PU risk (Wilton, Koay, Ko, Xu, Ye 2022).
+
+Symbols:
+
+| paper            | here                           | paper          | here                      |
+|------------------|--------------------------------|----------------|---------------------------|
+| pi               | `prior`                        | n_p, n_u       | counts of the root        |
+| W_p, W_n, v*     | masses and majority of a node  | R(node)        | `impurity`                |
+| T                | `trees`                        | F              | `max_features`            |
+
+Every node answers with a constant, and a split is good if the two answers of its children
+risk less than one. The risk is estimated from P, U and the prior as nnPU and uPU do, so
+trees need no gradients: they are grown directly, on the raw numbers of a sample.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Shaped
+from pydantic import Field
+from torch import Tensor
+
+from onesided.core.batch import DataFacts
+from onesided.core.errors import CheckpointError, DataError, OnesidedError
+from onesided.methods.base import Card, MethodConfig, Needs
+from onesided.nets.standardise import Backbone
+from onesided.trees.forest import (
+    Estimator,
+    Forest,
+    Loss,
+    TreeSettings,
+    check_forest,
+    grow_forest,
+    importances,
+    positive_votes,
+)
+
+TYPES: Mapping[str, torch.dtype] = {
+    "roots": torch.int64,
+    "feature": torch.int32,
+    "cut": torch.float64,
+    "right": torch.int64,
+    "positive": torch.bool,
+    "labelled": torch.int32,
+    "unlabelled": torch.int32,
+}
+
+
+class PUETConfig(MethodConfig):
+    """Settings of PUET; the defaults are the published ones, and those of the NcPU paper."""
+
+    trees: int = Field(default=100, ge=1)
+    """Trees that vote."""
+    estimator: Estimator = "nnpu"
+    """Risk that is reduced: non-negative (nnpu) or unbiased (upu)."""
+    loss: Loss = "quadratic"
+    """Loss behind the risk: quadratic (as Gini's index) or logistic (as entropy)."""
+    max_features: int = Field(default=0, ge=0)
+    """Features tried per node, of those that vary there; 0: square root of all, rounded up."""
+    max_candidates: int = Field(default=1, ge=1)
+    """Random cuts tried per feature."""
+    max_depth: int = Field(default=0, ge=0)
+    """Depth of the deepest node; 0: trees grow until nothing is left to split."""
+    min_samples_leaf: int = Field(default=1, ge=1)
+    """A node of at most so many samples is not split; its children may be smaller still."""
+
+    needs: ClassVar[Needs] = Needs(prior=True)
+    card: ClassVar[Card] = Card(
+        title="PUET",
+        summary="Extremely randomised trees that reduce the PU risk, on raw numbers or pixels.",
+        citation="Wilton, Koay, Ko, Xu, Ye, Positive-Unlabeled Learning using Random Forests via "
+        "Recursive Greedy Risk Minimization, NeurIPS 2022.",
+        fidelity="As published. The score is the share of trees that vote positive, which the "
+        "paper does not use. No network: the settings of network and training have no effect.",
+        good_at="Tables of numbers; a first answer in seconds without a GPU; telling which "
+        "features matter.",
+        bad_at="Natural images, of which it sees single pixels and no shapes; a wrong prior.",
+        variants={
+            "nnpu": "stops where P outweighs U (default)",
+            "upu": "goes on below zero; splits until P and U are apart",
+        },
+    )
+
+    def build(self, facts: DataFacts, backbone: Backbone) -> "PUET":
+        """Return a PUET without trees; it has no use for a backbone."""
+        return PUET(self, facts)
+
+
+class PUET:
+    """A forest on flattened samples, grown in one go."""
+
+    def __init__(self, config: PUETConfig, facts: DataFacts) -> None:
+        self.config = config
+        self.prior = facts.prior
+        self.width = math.prod(facts.sample_shape)
+        self.forest: Forest | None = None
+
+    def fit(
+        self,
+        features: Shaped[np.ndarray, "n d"],
+        labelled: Bool[np.ndarray, "n"],
+        rng: np.random.Generator,
+    ) -> None:
+        """Grow the trees, as many at a time as torch has threads; pixels may stay uint8."""
+        self.forest = grow_forest(
+            self._of_known_width(features),
+            labelled,
+            self._settings(),
+            rng,
+            trees=self.config.trees,
+            threads=torch.get_num_threads(),
+        )
+
+    def scores(self, features: Shaped[np.ndarray, "m d"]) -> Float64[np.ndarray, "m"]:
+        """Return the share of trees that vote positive; one half is a tie, hence negative."""
+        return positive_votes(self._grown(), self._of_known_width(features))
+
+    def importances(self) -> Float64[np.ndarray, "d"]:
+        """Return by how much the splits on each feature reduce the risk, per tree."""
+        return importances(self._grown(), self._settings(), self.width)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the nodes of all trees."""
+        forest = self._grown()
+        return {name: torch.from_numpy(getattr(forest, name)) for name in TYPES}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore the trees, after a look at every node: a walk must end at a leaf."""
+        if different := sorted(TYPES.keys() ^ state.keys()):
+            raise CheckpointError(f"These are not the trees of PUET: see '{different[0]}'.")
+        for name, value in state.items():
+            if value.dtype != TYPES[name] or value.ndim != 1:
+                raise CheckpointError(
+                    f"The trees are damaged: '{name}' should be a list of {TYPES[name]}, and is "
+                    f"{value.dtype} of shape {tuple(value.shape)}."
+                )
+        forest = Forest(**{name: value.cpu().numpy() for name, value in state.items()})
+        check_forest(forest, self.width)
+        self.forest = forest
+
+    def _settings(self) -> TreeSettings:
+        assert self.prior is not None, "declared in `needs`, so the run provides it"
+        return TreeSettings(
+            prior=self.prior,
+            estimator=self.config.estimator,
+            loss=self.config.loss,
+            max_features=self.config.max_features,
+            max_candidates=self.config.max_candidates,
+            max_depth=self.config.max_depth,
+            min_samples_leaf=self.config.min_samples_leaf,
+        )
+
+    def _grown(self) -> Forest:
+        if self.forest is None:
+            raise OnesidedError("PUET has no trees yet: call fit, or load a saved model, first.")
+        return self.forest
+
+    def _of_known_width(self, features: np.ndarray) -> np.ndarray:
+        if features.ndim != 2 or features.shape[1] != self.width:
+            raise DataError(
+                f"PUET was built for samples of {self.width} numbers each; got an array of shape "
+                f"{features.shape}."
+            )
+        return features

@@ -1,0 +1,301 @@
+"""WSC against loops over samples, its switches, and the collapse that balance prevents."""
+
+import math
+import warnings
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from torch import Tensor
+
+from onesided.core.batch import DataFacts, Outputs, PUBatch
+from onesided.core.clock import Clock
+from onesided.core.config import Settings
+from onesided.core.errors import ConfigError
+from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.engine.train_config import TrainConfig
+from onesided.methods.wsc import EMBEDDING, WSC, WSCConfig
+from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.run.presets import recipe_settings
+from onesided.state.transition import KnownTransition, LearnedTransition
+from tests.methods.two_clouds import BATCH as CLOUD_BATCH
+from tests.methods.two_clouds import learn
+
+ROWS, BATCH, EPOCHS = 12, 6, 10
+KNOWN: Settings = {"transition": "known", "known_prior": 0.4}
+QUIET = pytest.mark.filterwarnings("ignore:WSC with supervision")
+
+
+def method(**settings: object) -> WSC:
+    config = WSCConfig.from_settings({"projector_width": 8, **settings})
+    facts = DataFacts(rows=ROWS, labelled=3, sample_shape=(2,))
+    with seeded(0, "test"):
+        backbone = build_backbone(NetworkConfig(width=0.05), (2,), [0, 0], [1, 1])
+        return config.build(facts, backbone).double()
+
+
+def random_outputs(seed: int) -> Outputs:
+    draw = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> Tensor:
+        return 2 * torch.randn(*shape, generator=draw, dtype=torch.float64)
+
+    logits = {name: normal(BATCH, 2) for name in ("logits", "first_logits", "second_logits")}
+    return Outputs({**logits, **{name: normal(BATCH, EMBEDDING) for name in ("first", "second")}})
+
+
+def random_batch(seed: int) -> PUBatch:
+    row = torch.randperm(ROWS, generator=torch.Generator().manual_seed(100 + seed))[:BATCH]
+    return PUBatch(row=row, labelled=row < 3)
+
+
+def at(epoch: int) -> Clock:
+    return Clock(seed=0, stage="train", epoch=epoch, epochs=EPOCHS, step=0, steps=2)
+
+
+Matrix = list[list[float]]
+
+
+@dataclass
+class SlowWSC:
+    """The method as loops, T moved by differences; class order 0 = positive as published."""
+
+    config: WSCConfig
+    weights: Matrix = field(default_factory=list)
+
+    def step(self, outputs: Outputs, labelled: list[bool], epoch: int) -> dict[str, float]:
+        c = self.config
+        p, p1, p2 = (
+            [(float(v[POSITIVE]), float(v[NEGATIVE])) for v in outputs[name].softmax(dim=1)]
+            for name in ("logits", "first_logits", "second_logits")
+        )
+        z1, z2 = ([v / v.norm() for v in outputs[name]] for name in ("first", "second"))
+        matrix = self.matrix(self.weights)
+        terms = {
+            "supervised": self._supervised(p, labelled, matrix),
+            "consistency": mean([cross_entropy(a, b) for a, b in zip(p1, p, strict=True)])
+            + mean([cross_entropy(a, b) for a, b in zip(p2, p, strict=True)]),
+            "contrast": epoch / EPOCHS * c.contrast_weight * self._contrast(p, z1, z2),
+            "balance": -c.balance_weight
+            / 2
+            * sum(math.log(mean([row[label] for row in p])) for label in (0, 1)),
+        }
+        if c.transition == "learned":
+            terms["volume"] = self._volume(matrix)
+            self._descend(p, labelled)
+        return terms
+
+    def matrix(self, weights: Matrix) -> Matrix:
+        if self.config.transition == "known":
+            shown = 3 / (3 + 0.4 * (ROWS - 3))
+            return [[shown, 1 - shown], [0.0, 1.0]]
+        off = [1 / (1 + math.exp(-weights[0][1])), 1 / (1 + math.exp(-weights[1][0]))]
+        return [
+            [1 / (1 + off[0]), off[0] / (1 + off[0])],
+            [off[1] / (1 + off[1]), 1 / (1 + off[1])],
+        ]
+
+    def _supervised(
+        self, p: list[tuple[float, float]], labelled: list[bool], matrix: Matrix
+    ) -> float:
+        costs = []
+        for i, row in enumerate(p):
+            label = 0 if labelled[i] else 1
+            costs.append(-math.log(row[0] * matrix[0][label] + row[1] * matrix[1][label]))
+        if self.config.supervision == "mean":
+            return mean(costs)
+        on_p = [cost for cost, known in zip(costs, labelled, strict=True) if known]
+        on_u = [cost for cost, known in zip(costs, labelled, strict=True) if not known]
+        return (mean(on_p) + mean(on_u)) / 2
+
+    def _contrast(self, p: list[tuple[float, float]], z1: list[Tensor], z2: list[Tensor]) -> float:
+        alpha, beta = self.config.view_weight, self.config.class_weight
+        l1 = -2 * alpha * mean([float(z1[i] @ z2[i]) for i in range(BATCH)])
+        l2 = l3 = 0.0
+        for i in range(BATCH):
+            for j in range(BATCH):
+                if i != j:
+                    same = p[i][0] * p[j][0] + p[i][1] * p[j][1]
+                    l2 += same * float(z1[i] @ z2[j] + z1[i] @ z1[j] + z2[i] @ z2[j])
+        both = z1 + z2
+        for a in range(2 * BATCH):
+            for b in range(2 * BATCH):
+                if a != b:
+                    l3 += float(both[a] @ both[b]) ** 2
+        scale = self.config.repulsion_weight * (alpha + beta / 2) ** 2
+        pairs = BATCH * (BATCH - 1)
+        return l1 - 2 * beta / 3 * l2 / pairs + scale * l3 / (2 * BATCH * (2 * BATCH - 1))
+
+    def _volume(self, matrix: Matrix) -> float:
+        determinant = matrix[0][0] * matrix[1][1] - matrix[0][1] * matrix[1][0]
+        return self.config.volume_weight * math.log(abs(determinant))
+
+    def _descend(self, p: list[tuple[float, float]], labelled: list[bool]) -> None:
+        def objective(weights: Matrix) -> float:
+            matrix = self.matrix(weights)
+            return self._supervised(p, labelled, matrix) + self._volume(matrix)
+
+        small = 1e-6
+        slopes = [[0.0, 0.0], [0.0, 0.0]]
+        for i, j in ((0, 1), (1, 0)):
+            up, down = ([row.copy() for row in self.weights] for _ in range(2))
+            up[i][j] += small
+            down[i][j] -= small
+            slopes[i][j] = (objective(up) - objective(down)) / (2 * small)
+        for i, j in ((0, 1), (1, 0)):
+            self.weights[i][j] -= self.config.transition_rate * slopes[i][j]
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def cross_entropy(p: tuple[float, float], target: tuple[float, float]) -> float:
+    return -sum(t * math.log(q) for q, t in zip(p, target, strict=True))
+
+
+@QUIET
+@pytest.mark.parametrize(
+    "settings",
+    [*({"variant": name} for name in WSCConfig.switches), KNOWN, {"transition_rate": 0.5}],
+    ids=str,
+)
+def test_ten_steps_equal_the_loops_over_samples(settings: Settings) -> None:
+    ours = method(**settings)
+    scale = ours.config.transition_scale
+    slow = SlowWSC(ours.config, [[-scale, -scale], [-scale, -scale]])
+    for step in range(10):
+        outputs, batch = random_outputs(step), random_batch(step)
+        losses = ours.loss(outputs, batch, at(step))
+        expected = slow.step(outputs, batch.labelled.tolist(), step)
+        assert losses.terms.keys() == expected.keys()
+        for name, value in expected.items():
+            assert float(losses.terms[name]) == pytest.approx(value, rel=1e-7), (step, name)
+        assert float(losses.total) == pytest.approx(sum(expected.values()), rel=1e-7)
+    learned = slow.matrix(slow.weights)
+    for label, index in ((POSITIVE, 0), (NEGATIVE, 1)):
+        assert float(ours.transition.matrix[label, label]) == pytest.approx(
+            learned[index][index], rel=1e-7
+        )
+
+
+def test_the_contrast_grows_from_zero_with_the_epochs() -> None:
+    ours = method()
+    outputs, batch = random_outputs(0), random_batch(0)
+    at_zero, half, late = (
+        float(ours.loss(outputs, batch, at(epoch)).terms["contrast"]) for epoch in (0, 5, 9)
+    )
+    assert at_zero == 0
+    assert half == pytest.approx(late * 5 / 9)
+
+
+def test_no_gradient_reaches_the_probabilities_that_teach() -> None:
+    ours = method()
+    outputs = random_outputs(0)
+    for tensor in outputs.tensors.values():
+        tensor.requires_grad_()
+    losses = ours.loss(outputs, random_batch(0), at(5))
+    for name in ("consistency", "contrast"):
+        (gradient,) = torch.autograd.grad(
+            losses.terms[name], outputs["logits"], retain_graph=True, allow_unused=True
+        )
+        assert gradient is None, name
+
+
+def test_the_transition_moves_by_its_own_rate_and_is_no_parameter() -> None:
+    ours = method(transition_rate=0.1)
+    assert isinstance(ours.transition, LearnedTransition)
+    assert not list(ours.transition.parameters())
+    before = ours.transition.matrix
+    ours.loss(random_outputs(0), random_batch(0), at(0))
+    assert not torch.equal(ours.transition.matrix, before)
+
+
+def test_a_known_transition_stays() -> None:
+    ours = method(**KNOWN)
+    assert isinstance(ours.transition, KnownTransition)
+    before = ours.transition.matrix.clone()
+    losses = ours.loss(random_outputs(0), random_batch(0), at(0))
+    assert torch.equal(ours.transition.matrix, before)
+    assert "volume" not in losses.terms
+
+
+@pytest.mark.parametrize("settings", [{"transition": "known"}, {"known_prior": 0.4}], ids=str)
+def test_a_known_transition_and_its_prior_go_together(settings: Settings) -> None:
+    with pytest.raises(ConfigError, match="go together"):
+        WSCConfig.from_settings(settings)
+
+
+@pytest.mark.parametrize(("projection", "learns"), [("learned", True), ("random", False)])
+def test_the_projector_learns_unless_it_is_to_stay_random(projection: str, learns: bool) -> None:
+    parameters = list(method(projection=projection).projector.parameters())
+    assert [p.requires_grad for p in parameters] == [learns] * len(parameters)
+
+
+def test_the_plain_mean_warns_that_it_collapses() -> None:
+    with pytest.warns(UserWarning, match="calls nothing positive"):
+        method(variant="unmodified")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        method(supervision="mean", **KNOWN)
+
+
+def test_the_weak_view_of_every_sample_stays_with_its_strong_ones() -> None:
+    ours = method().eval()
+    views = {role: torch.rand(BATCH, 2, dtype=torch.float64) for role in ours.views}
+    outputs = ours(PUBatch(random_batch(0).row, random_batch(0).labelled, views), at(0))
+    for name, role in (
+        ("logits", "classify"),
+        ("first_logits", "first"),
+        ("second_logits", "second"),
+    ):
+        assert torch.allclose(outputs[name], ours.classify(views[role]))
+    for role in ("first", "second"):
+        assert torch.allclose(outputs[role], ours.projector(ours.backbone(views[role])))
+
+
+@pytest.mark.parametrize("data_name", ["cifar10", "cifar100", "stl10"])
+def test_recipes_hold_what_the_ncpu_authors_ran(data_name: str) -> None:
+    recipe = recipe_settings(data_name, "wsc")
+    train = TrainConfig.from_settings(recipe["train"])
+    assert (train.epochs, train.batch_size, train.weight_decay) == (250, 256, 1e-3)
+    rates = [train.learning_rate_at(epoch, 250) for epoch in (0, 125, 250)]
+    assert rates == pytest.approx([0.001, 0.0006, 0.0002])
+    config = WSCConfig.from_settings(recipe["method"])
+    assert (config.view_weight, config.class_weight, config.repulsion_weight) == (1, 12, 3)
+    assert (config.contrast_weight, config.balance_weight, config.volume_weight) == (1, 0.1, 0.01)
+    assert (config.transition_scale, config.transition_rate) == (0.5, 0.001)
+    assert config.supervision == "balanced"
+
+
+def test_a_cosine_that_would_rise_is_refused() -> None:
+    # The authors' floor of 2e-4 lies above the rate they gave xBD, 1e-4.
+    with pytest.raises(ConfigError, match="less than or equal to 1"):
+        TrainConfig.from_settings({"learning_rate": 1e-4, "floor": 2.0})
+
+
+CLOUDS: Settings = {"projector_width": 32}
+
+
+@pytest.mark.parametrize("variant", ["published", "ncpu-paper", "binary"])
+def test_balanced_it_finds_the_boundary_between_two_clouds(variant: str) -> None:
+    config = WSCConfig.from_settings({**CLOUDS, "variant": variant})
+    assert learn(config, epochs=30).accuracy >= 0.95
+
+
+@QUIET
+def test_unmodified_it_calls_nothing_positive() -> None:
+    config = WSCConfig.from_settings({**CLOUDS, "variant": "unmodified"})
+    assert learn(config, epochs=30).recall < 0.05
+
+
+@QUIET
+def test_unmodified_it_lives_where_half_of_every_batch_is_labelled() -> None:
+    config = WSCConfig.from_settings({**CLOUDS, "variant": "unmodified"})
+    learned = learn(config, epochs=20, positives_per_batch=CLOUD_BATCH // 2)
+    assert learned.accuracy >= 0.95
+
+
+def test_unmodified_it_lives_with_a_transition_that_is_known() -> None:
+    config = WSCConfig.from_settings({**CLOUDS, "variant": "unmodified", **KNOWN})
+    assert learn(config, epochs=30).accuracy >= 0.95
