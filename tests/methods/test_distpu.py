@@ -9,13 +9,15 @@ import pytest
 import torch
 
 from onesided.core.batch import Augment, DataFacts, Outputs, PUBatch
-from onesided.core.clock import Clock
+from onesided.core.clock import Clock, Pace
 from onesided.core.errors import ConfigError, Interrupted
 from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.data.sources import SOURCES
 from onesided.engine.fit import fit
+from onesided.engine.train_config import TrainConfig
 from onesided.methods.distpu import ALIGN, MIX, DistPU, DistPUConfig
-from onesided.methods.pace import Pace, PacedStage
 from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.run.presets import recipe_settings
 from tests.methods.toy_runs import Outcome, build_for, outcome, toy_split, train_in, training
 
 ROWS, BATCH, PRIOR = 12, 8, 0.4
@@ -197,8 +199,6 @@ def test_the_run_is_halved_into_alignment_and_mixing(epochs: int, lengths: list[
 
 def test_mixing_goes_at_a_tenth_of_the_learning_rate() -> None:
     align, mixing = method().plan(120)
-    assert isinstance(align, PacedStage)
-    assert isinstance(mixing, PacedStage)
     assert align.pace == Pace()
     assert 5e-4 * mixing.pace.learning_rate == pytest.approx(5e-5)
     assert 5e-3 * mixing.pace.weight_decay == pytest.approx(1e-3)
@@ -207,8 +207,6 @@ def test_mixing_goes_at_a_tenth_of_the_learning_rate() -> None:
 
 def test_plain_sgd_is_for_the_first_stage_only() -> None:
     align, mixing = method(align_optimizer="plain-sgd").plan(120)
-    assert isinstance(align, PacedStage)
-    assert isinstance(mixing, PacedStage)
     assert (align.pace.optimizer, align.pace.momentum) == ("sgd", 0.0)
     assert mixing.pace.optimizer is None
 
@@ -270,3 +268,25 @@ def test_a_run_stopped_while_mixing_resumes_to_the_bit(tmp_path: Path) -> None:
     assert whole["soft_labels.positive"].any()
     for name, value in whole.items():
         assert torch.equal(value, resumed[name]), name
+
+
+@pytest.mark.parametrize(
+    ("data_name", "prior", "batch_size", "first_optimizer", "steps"),
+    [
+        ("cifar10", 0.4781, 256, "train", 19_200),
+        ("cifar100", 0.7188, 256, "train", 19_200),
+        ("stl10", 0.4854, 32, "plain-sgd", 341_160),
+    ],
+)
+def test_recipes_are_the_runs_of_the_ncpu_paper(
+    data_name: str, prior: float, batch_size: int, first_optimizer: str, steps: int
+) -> None:
+    recipe = recipe_settings(data_name, "distpu")
+    config = DistPUConfig.from_settings(recipe["method"])
+    train = TrainConfig.from_settings(recipe["train"])
+    assert recipe["prior"] == prior
+    assert (config.view, config.align_optimizer) == ("weak", first_optimizer)
+    assert (train.optimizer, train.batch_size) == ("adam", batch_size)
+    assert (train.learning_rate, train.weight_decay, train.floor) == (5e-4, 5e-3, 0)
+    rows = SOURCES[data_name].positives + SOURCES[data_name].unlabelled
+    assert train.epochs * (rows // batch_size) == steps

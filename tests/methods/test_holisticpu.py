@@ -15,12 +15,14 @@ from onesided.core.clock import Clock
 from onesided.core.errors import ConfigError, Interrupted
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.dataset import PUSplit
+from onesided.data.sources import SOURCES
 from onesided.engine.fit import Watcher, fit
+from onesided.engine.train_config import TrainConfig
 from onesided.methods.base import GradientMethod
 from onesided.methods.holisticpu import OBSERVE, TEACH, HolisticPU, HolisticPUConfig
-from onesided.methods.pace import PacedStage
 from onesided.nets.build import NetworkConfig, build_backbone, seeded
 from onesided.priors.natural_break import trend_break
+from onesided.run.presets import recipe_settings
 from tests.methods.toy_runs import build_for, outcome, toy_split, train_in, training
 
 ROWS, BATCH = 12, 8
@@ -160,8 +162,6 @@ def test_two_epochs_are_too_few_for_a_trend() -> None:
 
 def test_the_published_schedule_is_cut_off_when_observing_ends() -> None:
     observe, teach = method(steps_per_epoch=512).plan(40)
-    assert isinstance(observe, PacedStage)
-    assert isinstance(teach, PacedStage)
     assert (observe.steps, teach.steps) == (512, 512)
     assert observe.pace.span == 25
     assert math.cos(7 * math.pi / 16 * 15 / observe.pace.span) == pytest.approx(0.6788, abs=1e-4)
@@ -345,3 +345,22 @@ def test_a_network_that_learned_before_it_was_watched_gives_wrong_labels() -> No
         accuracy, right = toy_run(1, momentum=0.8, learning_rate=0.1)
     assert right <= 0.7
     assert accuracy <= 0.8
+
+
+@pytest.mark.parametrize(
+    ("data_name", "learning_rate", "passes"),
+    [("cifar10", 0.0015, 0.819), ("cifar100", 0.0015, 0.819), ("stl10", 0.001, 0.364)],
+)
+def test_recipes_are_the_runs_of_the_ncpu_paper(
+    data_name: str, learning_rate: float, passes: float
+) -> None:
+    recipe = recipe_settings(data_name, "holisticpu")
+    config = HolisticPUConfig.from_settings(recipe["method"])
+    train = TrainConfig.from_settings(recipe["train"])
+    assert [stage.epochs for stage in method(**recipe["method"]).plan(train.epochs)] == [15, 25]
+    assert (config.smoothing, config.average_momentum, config.confidence) == (0.01, 0.999, 0.9)
+    assert (train.optimizer, train.learning_rate) == ("sgd", learning_rate)
+    unlabelled = train.batch_size // 2
+    assert unlabelled == 64
+    found = config.steps_per_epoch * unlabelled / SOURCES[data_name].unlabelled
+    assert found == pytest.approx(passes, abs=5e-4)

@@ -46,4 +46,4 @@ def test_stored_settings_give_the_same_method_back(config: type[VariantConfig]) 
 
 def test_an_unknown_variant_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="published"):
-        PiCOConfig.from_settings({"variant": "publised"})
+        PiCOConfig.from_settings({"variant": "publish"})

@@ -115,14 +115,15 @@ def untrained(config: MethodConfig, data: TwoClouds, seed: int) -> GradientMetho
 def _rows(data: TwoClouds, positives: int | None, draw: torch.Generator) -> Iterator[Tensor]:
     if positives is None:
         order = torch.randperm(len(data.points), generator=draw)
-        yield from order[: len(order) // BATCH * BATCH].split(BATCH)
+        for start in range(0, len(order) - BATCH + 1, BATCH):
+            yield order[start : start + BATCH]
         return
     count = int(data.labelled.sum())
     unlabelled = count + torch.randperm(len(data.points) - count, generator=draw)
     share = BATCH - positives
-    for rest in unlabelled[: len(unlabelled) // share * share].split(share):
+    for start in range(0, len(unlabelled) - share + 1, share):
         known = torch.randperm(count, generator=draw)[:positives]
-        both = torch.cat([known, rest])
+        both = torch.cat([known, unlabelled[start : start + share]])
         yield both[torch.randperm(BATCH, generator=draw)]
 
 

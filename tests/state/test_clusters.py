@@ -46,7 +46,7 @@ def test_the_same_place_in_a_run_gives_the_same_clusters() -> None:
 
 def test_there_are_never_more_clusters_than_rows() -> None:
     points, _ = three_heaps(3)
-    assert len(regrouped(points, 10).member.unique()) == 3
+    assert len(set(regrouped(points, 10).member.tolist())) == 3
 
 
 def test_clusters_travel_with_the_checkpoint() -> None:

@@ -25,7 +25,7 @@ from pydantic import Field
 from torch import Tensor
 
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
-from onesided.core.clock import Clock, Stage, Sweep
+from onesided.core.clock import Clock, Pace, Stage, Sweep
 from onesided.core.dist import gather, shard
 from onesided.core.labels import p_positive
 from onesided.core.rng import numpy_generator
@@ -33,7 +33,6 @@ from onesided.losses.classification import margin, mean_or_zero
 from onesided.losses.distribution import binary_entropy, label_distribution_risk, mixup_cost
 from onesided.losses.mixup import draw_share, mix
 from onesided.methods.base import Card, GradientMethod, Needs
-from onesided.methods.pace import Pace, PacedStage
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import classifier
 from onesided.nets.standardise import Backbone
@@ -123,7 +122,7 @@ class DistPU(GradientMethod):
         config = self.config
         align = min(max(1, round(epochs * config.align_share)), epochs)
         plain_sgd = Pace(optimizer="sgd", momentum=0.0)
-        first = PacedStage(
+        first = Stage(
             ALIGN, align, pace=Pace() if config.align_optimizer == "train" else plain_sgd
         )
         pace = Pace(
@@ -131,7 +130,7 @@ class DistPU(GradientMethod):
             weight_decay=config.mix_weight_decay,
             floor=config.mix_floor,
         )
-        return [first, PacedStage(MIX, epochs - align, pace=pace)] if align < epochs else [first]
+        return [first, Stage(MIX, epochs - align, pace=pace)] if align < epochs else [first]
 
     def begin_stage(self, stage: Stage, sweep: Sweep) -> None:
         """Warn of a prior that invites collapse; give every row its first soft label."""

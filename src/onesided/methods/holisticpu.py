@@ -26,14 +26,13 @@ from pydantic import Field
 from torch import Tensor
 
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch, Stratified
-from onesided.core.clock import Clock, Stage, Sweep
+from onesided.core.clock import Clock, Pace, Stage, Sweep
 from onesided.core.errors import ConfigError
 from onesided.core.labels import p_positive
 from onesided.core.rng import generator
 from onesided.losses.classification import margin, mean_or_zero
 from onesided.losses.pseudo_labels import confident_consistency, soft_label_cost
 from onesided.methods.base import Card, GradientMethod
-from onesided.methods.pace import Pace, PacedStage
 from onesided.methods.variant import VariantConfig
 from onesided.nets.average import AveragedNetwork
 from onesided.nets.build import initialise
@@ -80,6 +79,8 @@ class HolisticPUConfig(VariantConfig):
     """When BatchNorm learns its statistics in the second stage; the authors' loop forgets to
     after the first epoch."""
 
+    # At ten times this rate a small network has learned before it is watched.
+    budget_learning_rate: ClassVar[float] = 0.002
     card: ClassVar[Card] = Card(
         title="HolisticPU",
         summary="Watches how predictions move during training; what falls steadily is negative.",
@@ -143,8 +144,8 @@ class HolisticPU(GradientMethod):
         pace = Pace(span=max(observe, teach))
         steps = self.config.steps_per_epoch
         return [
-            PacedStage(OBSERVE, observe, pace=pace, steps=steps),
-            PacedStage(TEACH, teach, steps=steps),
+            Stage(OBSERVE, observe, pace=pace, steps=steps),
+            Stage(TEACH, teach, steps=steps),
         ]
 
     def begin_stage(self, stage: Stage, sweep: Sweep) -> None:

@@ -15,18 +15,17 @@ together. Symbols:
 | L_mix     | `mixup`                       | L_inst, L_group | `instance`, `group`            |
 
 The virtual step needs no weight: a linear head turns it into features and margins, which
-`forward` returns (see `losses/meta_label.py`). Every process sees the same clean batch
-whole, so after gathering, its outputs stand there once per process; the first copy is
-everybody's.
+`forward` returns (`losses/meta_label.py`). Every process sees the same clean batch whole, so
+gathered outputs hold it once per process; the first copy is everybody's.
 
-Differs from the authors' code: labelled positives are held by their label and not by an
-equality of floats that fails after one update; a class that a clean batch lacks is left
-out instead of becoming NaN; groups cut at p = 0.5, neighbours do not count the sample itself
-(`variant = "released"` for these two). Partners of mixup are neighbours in the shuffled batch,
-so that every process finds them in its own shard.
+Differs from the authors' code: labelled positives are held by their label, not by an equality of
+floats that fails after one update; a class that a clean batch lacks is left out instead of
+becoming NaN; groups cut at p = 0.5 and neighbours do not count the sample itself (`released`
+does). Mixup pairs neighbours of the shuffled batch: both are in one process's shard.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -192,14 +191,17 @@ class LaGAM(GradientMethod):
             target = self.labels.current(batch.row, batch.labelled)
             watched["positive_votes"] = mean_or_zero((vote == POSITIVE).float(), ~batch.labelled)
 
+        contrast = partial(
+            supervised_contrastive_loss, query, key, temperature=self.config.temperature
+        )
         terms = {
             "classification": balanced_soft_cross_entropy(margin, target),
             "mixup": self.config.mixup_weight * self._mixup(outputs, target, clock),
-            "instance": self._contrast(query, key, own_key(query)),
+            "instance": contrast(own_key(query)),
         }
         if settled:
             group = self._group(margin.detach(), query, key, batch.row, clock)
-            terms["group"] = self._contrast(query, key, group)
+            terms["group"] = contrast(group)
         terms = {name: term * float(usable) for name, term in terms.items()}
         watched["taught_positive"] = mean_or_zero(target[:, POSITIVE], ~batch.labelled)
         watched["called_positive"] = mean_or_zero((margin.detach() > 0).float(), ~batch.labelled)
@@ -280,16 +282,6 @@ class LaGAM(GradientMethod):
         if clock.epoch >= self.config.neighbours_from and self.config.neighbours:
             group = group | nearest_in_pool(query, key, count=self.config.neighbours)
         return group
-
-    def _contrast(
-        self,
-        query: Float[Tensor, "batch dim"],
-        key: Float[Tensor, "batch dim"],
-        positive: Bool[Tensor, "batch pool"],
-    ) -> Float[Tensor, ""]:
-        return supervised_contrastive_loss(
-            query, key, positive, temperature=self.config.temperature
-        )
 
 
 def _partner_offset(batch: int, device: torch.device) -> Int64[Tensor, "batch"]:

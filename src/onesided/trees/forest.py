@@ -43,6 +43,10 @@ class TreeSettings:
     max_depth: int = 0
     min_samples_leaf: int = 1
 
+    def features_per_node(self, features: int) -> int:
+        """Return how many of so many features a node tries."""
+        return self.max_features or math.isqrt(features - 1) + 1
+
 
 @dataclass(frozen=True)
 class Forest:
@@ -203,7 +207,7 @@ def _limits(settings: TreeSettings, rows: int, features: int) -> "Limits":
     from onesided.trees.grow import Limits
 
     return Limits(
-        features=settings.max_features or math.isqrt(features - 1) + 1,
+        features=settings.features_per_node(features),
         candidates=settings.max_candidates,
         depth=settings.max_depth or rows,  # no tree is deeper than that
         samples=settings.min_samples_leaf,
