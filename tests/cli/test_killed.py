@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-WORDS = (
-    "fit --data toy-images --method ncpu --epochs 12 --set network.width=0.125 "
-    "--set train.batch_size=16 --set method.projector_width=16 --set train.save_minutes=0.001 "
-    "--quiet --allow-degenerate"
-).split()
+WORDS = [
+    *("fit", "--data", "toy-images", "--method", "ncpu", "--epochs", "12"),
+    *("--set", "network.width=0.125", "--set", "train.batch_size=16"),
+    *("--set", "method.projector_width=16", "--set", "train.save_minutes=0.001"),
+    *("--quiet", "--allow-degenerate"),
+]
 PATIENCE = 300  # seconds; a loaded machine needs several for the imports alone
 
 

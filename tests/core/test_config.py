@@ -199,6 +199,7 @@ def test_pydantics_own_traceback_is_not_shown() -> None:
 def test_nearest_suggests_or_lists() -> None:
     assert nearest("cifar", ["cifar10", "digits"]) == " Did you mean 'cifar10'?"
     assert nearest("xbd", ["digits", "cifar10"]) == " Known: cifar10, digits."
+    assert nearest("NCPU", ["ncpu", "nnpu"]) == " Did you mean 'ncpu'?"
 
 
 @pytest.mark.parametrize(

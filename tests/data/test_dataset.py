@@ -197,3 +197,28 @@ def test_names_that_are_no_text_have_a_fingerprint() -> None:
     name = b"\xff.png".decode("utf-8", "surrogateescape")
     split = replace(small_split(), train=rows_of([True], [POSITIVE], [name]))
     assert split.fingerprint() != small_split().fingerprint()
+
+
+@pytest.mark.parametrize("row", [0, 4095, 4096, 4999])
+def test_one_other_pixel_to_train_on_changes_the_content_hash(row: int) -> None:
+    def split_of(values: np.ndarray) -> PUSplit:
+        count = len(values)
+        train = PUDataset(
+            values=Selection(values, np.arange(count)),
+            labelled=np.arange(count) < 10,
+            truth=np.full(count, UNKNOWN),
+            names=("same",) * count,
+        )
+        return replace(small_split(), train=train)
+
+    values = np.zeros((5000, 1, 2, 2), np.uint8)
+    changed = values.copy()
+    changed[row, 0, 1, 1] = 1
+    assert split_of(values).content_hash() == split_of(values.copy()).content_hash()
+    assert split_of(values).content_hash() != split_of(changed).content_hash()
+
+
+def test_names_are_no_content() -> None:
+    split = small_split()
+    renamed = replace(split, train=replace(split.train, names=("x", "y", "z")))
+    assert renamed.content_hash() == split.content_hash()

@@ -112,3 +112,33 @@ def test_torchs_own_complaint_about_a_full_disk_is_translated(tmp_path: Path) ->
         torch.save({"weight": torch.zeros(100_000)}, file)
     with pytest.raises(OnesidedError, match="intact"), replacing(tmp_path / "last.pt"):
         raise RuntimeError("PytorchStreamWriter failed writing file data/0")
+
+
+def test_a_flipped_bit_inside_a_tensor_is_noticed(tmp_path: Path) -> None:
+    checkpoints = saved(tmp_path)
+    path = tmp_path / "last.pt"
+    content = bytearray(path.read_bytes())
+    place = content.find(torch.arange(4.0).numpy().tobytes())
+    assert place > 0
+    content[place + 6] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(CheckpointError, match="checksum"):
+        checkpoints.load()
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("position", {"stage": -1, "epoch": 0, "step": 0}),
+        ("position", {"stage": 0, "epoch": "two", "step": 0}),
+        ("method", [1, 2]),
+        ("tally", {"loss": 3}),
+        ("seconds", "long"),
+    ],
+)
+def test_a_part_of_the_wrong_kind_is_refused(tmp_path: Path, part: str, value: object) -> None:
+    checkpoints = saved(tmp_path)
+    content = torch.load(tmp_path / "last.pt", weights_only=True)
+    torch.save({**content, part: value}, tmp_path / "last.pt")
+    with pytest.raises(CheckpointError, match="damaged"):
+        checkpoints.load()

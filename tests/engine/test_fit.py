@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from onesided.core.batch import Losses, Outputs, PUBatch
 from onesided.core.clock import Clock, Pace, Stage
-from onesided.core.errors import ConfigError, Interrupted, TrainingFailed
+from onesided.core.errors import CheckpointError, ConfigError, Interrupted, TrainingFailed
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher, fit
 from onesided.engine.optimise import learn_only
@@ -201,3 +202,22 @@ def test_the_suite_knows_every_method() -> None:
     from onesided.methods import METHODS
 
     assert {case.name for case in CASES} == set(METHODS)
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("method", lambda state: {"strange": torch.zeros(1)}),
+        ("optimizer", lambda state: {"state": {}, "param_groups": []}),
+        ("position", lambda state: {"stage": 0, "epoch": 99, "step": 0}),
+    ],
+    ids=["other weights", "other optimizer", "more epochs than the run has"],
+)
+def test_a_checkpoint_that_does_not_fit_is_refused(
+    part: str, change: Callable[[object], object], tmp_path: Path
+) -> None:
+    train(build(CE, toy_split()), toy_split(), folder=tmp_path)
+    content = torch.load(tmp_path / "last.pt", weights_only=True)
+    torch.save({**content, part: change(content[part])}, tmp_path / "last.pt")
+    with pytest.raises(CheckpointError, match="damaged"):
+        train(build(CE, toy_split()), toy_split(), folder=tmp_path)

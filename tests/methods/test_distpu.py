@@ -1,8 +1,7 @@
-"""DistPU against loops over samples, its two stages, and where a wrong prior leads."""
+"""DistPU against loops over samples, and its two stages."""
 
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,15 +9,10 @@ import torch
 
 from onesided.core.batch import Augment, DataFacts, Outputs, PUBatch
 from onesided.core.clock import Clock, Pace
-from onesided.core.errors import ConfigError, Interrupted
+from onesided.core.errors import ConfigError
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.data.sources import SOURCES
-from onesided.engine.fit import fit
-from onesided.engine.train_config import TrainConfig
 from onesided.methods.distpu import ALIGN, MIX, DistPU, DistPUConfig
 from onesided.nets.build import NetworkConfig, build_backbone, seeded
-from onesided.run.presets import recipe_settings
-from tests.methods.toy_runs import Outcome, build_for, outcome, toy_split, train_in, training
 
 ROWS, BATCH, PRIOR = 12, 8, 0.4
 
@@ -220,73 +214,3 @@ def test_the_published_form_changes_no_sample_and_the_ncpu_one_does() -> None:
 def test_an_unknown_variant_is_refused() -> None:
     with pytest.raises(ConfigError, match="variant"):
         DistPUConfig.from_settings({"variant": "paper"})
-
-
-def toy_outcome(seed: int, prior: float, **settings: object) -> Outcome:
-    split = toy_split(seed)
-    train = training(
-        epochs=60,
-        batch_size=256,
-        optimizer="adam",
-        learning_rate=5e-3,
-        weight_decay=5e-3,
-        floor=0.0,
-    )
-    config = DistPUConfig.from_settings(settings)
-    ours = build_for(split, config, seed=seed, batch_size=256, prior=prior, normalisation="none")
-    return outcome(fit(ours, split, train, seed=seed), split)
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_with_the_true_prior_two_clouds_are_told_apart(seed: int) -> None:
-    assert toy_outcome(seed, 0.4).accuracy >= 0.95
-
-
-def test_alignment_alone_tells_them_apart_too() -> None:
-    assert toy_outcome(0, 0.4, align_share=1.0).accuracy >= 0.95
-
-
-def test_with_a_prior_of_72_percent_everything_near_is_called_positive() -> None:
-    # Expected to fail: what KM2 said of CIFAR-100, where the truth is .5, and here .4.
-    with pytest.warns(UserWarning, match=r"DistPU got prior 0\.7188"):
-        found = toy_outcome(0, 0.7188)
-    assert found.recall >= 0.99
-    assert found.accuracy <= 0.65
-
-
-def test_a_run_stopped_while_mixing_resumes_to_the_bit(tmp_path: Path) -> None:
-    split = toy_split(0, positives=20, unlabelled=60)
-    train = training(epochs=4, batch_size=20, learning_rate=0.01)
-    methods = [build_for(split, DistPUConfig(), seed=0, batch_size=20, prior=0.4) for _ in range(3)]
-    for folder in ("whole", "broken"):
-        (tmp_path / folder).mkdir()
-    train_in(tmp_path / "whole", methods[0], split, train)
-    with pytest.raises(Interrupted):  # after two epochs of alignment and 3 steps of mixing
-        train_in(tmp_path / "broken", methods[1], split, train, stop_after=11)
-    train_in(tmp_path / "broken", methods[2], split, train)
-    whole, resumed = methods[0].state_dict(), methods[2].state_dict()
-    assert whole["soft_labels.positive"].any()
-    for name, value in whole.items():
-        assert torch.equal(value, resumed[name]), name
-
-
-@pytest.mark.parametrize(
-    ("data_name", "prior", "batch_size", "first_optimizer", "steps"),
-    [
-        ("cifar10", 0.4781, 256, "train", 19_200),
-        ("cifar100", 0.7188, 256, "train", 19_200),
-        ("stl10", 0.4854, 32, "plain-sgd", 341_160),
-    ],
-)
-def test_recipes_are_the_runs_of_the_ncpu_paper(
-    data_name: str, prior: float, batch_size: int, first_optimizer: str, steps: int
-) -> None:
-    recipe = recipe_settings(data_name, "distpu")
-    config = DistPUConfig.from_settings(recipe["method"])
-    train = TrainConfig.from_settings(recipe["train"])
-    assert recipe["prior"] == prior
-    assert (config.view, config.align_optimizer) == ("weak", first_optimizer)
-    assert (train.optimizer, train.batch_size) == ("adam", batch_size)
-    assert (train.learning_rate, train.weight_decay, train.floor) == (5e-4, 5e-3, 0)
-    rows = SOURCES[data_name].positives + SOURCES[data_name].unlabelled
-    assert train.epochs * (rows // batch_size) == steps

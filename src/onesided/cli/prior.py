@@ -30,7 +30,7 @@ def prior(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Estimate the share of positives among the unlabelled, and say where estimates disagree.
+    """Estimate how many of the unlabelled are positive.
 
     Example: onesided prior -p damaged/ -u buildings/ --estimator km2,bbe
     """

@@ -85,18 +85,13 @@ class Checkpoints:
                 "Repeat the settings of that run, choose another folder, or use --overwrite."
             )
         try:
-            return TrainingState(
-                position=Position(**content["position"]),
-                method=content["method"],
-                optimizer=content["optimizer"],
-                tally=content["tally"],
-                seconds=float(content["seconds"]),
-            )
+            return _as_state(content)
         except (KeyError, TypeError, ValueError) as error:
-            raise self._damaged(f"lacks {error}") from None
+            raise self.damaged(f"it lacks or garbles {error}") from None
 
     def _read(self, path: Path) -> dict[str, Any]:
         try:
+            _check_sums(path)
             content = torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError:
             raise CheckpointError(
@@ -104,16 +99,43 @@ class Checkpoints:
                 "nothing in it was executed. Restore it from a copy you trust, or use --overwrite."
             ) from None
         except (RuntimeError, EOFError, zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
-            raise self._damaged(_first_line(error)) from None
+            raise self.damaged(_first_line(error)) from None
         if not isinstance(content, dict):
-            raise self._damaged("it is not a table")
+            raise self.damaged("it is not a table")
         return content
 
-    def _damaged(self, reason: str) -> CheckpointError:
+    def damaged(self, reason: str) -> CheckpointError:
+        """Return the refusal of this file for a reason."""
         return CheckpointError(
             f"{self.path} is damaged ({reason}). Restore it from a copy, or use --overwrite to "
             "start again."
         )
+
+
+def _check_sums(path: Path) -> None:
+    """Compare the checksum of every part: torch reads flipped bits as weights."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            wrong = archive.testzip()
+        if wrong is not None:
+            raise ValueError(f"the part {wrong} does not have its checksum")
+
+
+def _as_state(content: dict[str, Any]) -> TrainingState:
+    position = Position(**content["position"])
+    counts = (position.stage, position.epoch, position.step)
+    if not all(isinstance(count, int) and count >= 0 for count in counts):
+        raise ValueError(f"the position {counts}")
+    tables = (content["method"], content["tally"], content["optimizer"] or {"state": {}})
+    if not all(isinstance(table, dict) for table in tables):
+        raise TypeError("the tables of state")
+    return TrainingState(
+        position=position,
+        method=content["method"],
+        optimizer=content["optimizer"],
+        tally={str(name): [float(total), int(n)] for name, (total, n) in content["tally"].items()},
+        seconds=float(content["seconds"]),
+    )
 
 
 def asdict_shallow(state: TrainingState) -> dict[str, Any]:
@@ -145,12 +167,6 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove what a kill in the middle of writing left: it was never part of the run."""
-    for leftover in folder.glob(".*.part"):
-        leftover.unlink(missing_ok=True)
 
 
 def _first_line(error: Exception) -> str:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -110,9 +111,11 @@ class _Training:
         stages = self.method.plan(self.train.epochs)
         state = self.memory.checkpoints.load()
         self.began = time.monotonic() - (state.seconds if state else 0.0)
-        if state is not None:
-            self.method.load_state_dict(state.method)
         here = state.position if state else Position()
+        if state is not None:
+            if here.stage >= len(stages) or here.epoch > stages[here.stage].epochs:
+                raise self.memory.checkpoints.damaged("it claims more epochs than the run has")
+            self._restore(self.method, state.method)
         self.method.train()
         for number in range(here.stage, len(stages)):
             stage = stages[number]
@@ -122,10 +125,19 @@ class _Training:
             optimizer = build_optimizer(self.method, self.train.at_pace(stage.pace))
             resuming = state is not None and number == here.stage
             if resuming and state is not None and state.optimizer is not None:
-                optimizer.load_state_dict(state.optimizer)
+                self._restore(optimizer, state.optimizer)
             self._run_stage(stage, number, optimizer, state if resuming else None)
         # Not checkpointed: a run that is killed from here on finishes again, with the same result.
         self.method.finish(self._sweep(self._clock(stages[-1], stages[-1].epochs)))
+
+    def _restore(
+        self, owner: GradientMethod | torch.optim.Optimizer, state: dict[str, Any]
+    ) -> None:
+        try:
+            owner.load_state_dict(state)
+        except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise self.memory.checkpoints.damaged(reason) from None
 
     def _run_stage(
         self,

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import safetensors
 import safetensors.torch
@@ -26,7 +26,7 @@ WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 class ModelDescription(Config):
     """How to rebuild the network that the weights belong to, and how to feed it."""
 
-    format: int = 1
+    format: Literal[1] = 1
     """Version of this description."""
     method: str
     """Name of the method."""
@@ -42,11 +42,11 @@ class ModelDescription(Config):
     """Per channel or feature, divided by second."""
     kind: ImageKind
     """What the samples are."""
-    classes: tuple[str, str] = ("negative", "positive")
+    classes: tuple[Literal["negative"], Literal["positive"]] = ("negative", "positive")
     """Meaning of the two logits, in order."""
     threshold: float = Field(default=0.5, ge=0, le=1)
     """A score above it means positive."""
-    prior: float | None = None
+    prior: float | None = Field(default=None, gt=0, lt=1)
     """Class prior the method was given, if it needed one."""
 
     def build(self) -> Method:

@@ -19,7 +19,7 @@ def descend(losses: Losses, optimizer: torch.optim.Optimizer, clip: float) -> No
         if not torch.isfinite(term.detach()).all():
             raise TrainingFailed(
                 f"The loss term '{name}' became {float(term.detach())}. Lower "
-                "train.learning_rate, or look for broken samples with onesided data check. "
+                "train.learning_rate, or look for broken samples. "
                 "The last checkpoint is intact."
             )
     optimizer.zero_grad(set_to_none=True)

@@ -122,9 +122,7 @@ class DistPU(GradientMethod):
         config = self.config
         align = min(max(1, round(epochs * config.align_share)), epochs)
         plain_sgd = Pace(optimizer="sgd", momentum=0.0)
-        first = Stage(
-            ALIGN, align, pace=Pace() if config.align_optimizer == "train" else plain_sgd
-        )
+        first = Stage(ALIGN, align, pace=Pace() if config.align_optimizer == "train" else plain_sgd)
         pace = Pace(
             learning_rate=config.mix_learning_rate,
             weight_decay=config.mix_weight_decay,

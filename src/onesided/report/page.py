@@ -10,6 +10,7 @@ from html import escape
 from importlib.resources import files as package_files
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import numpy as np
 
@@ -113,8 +114,10 @@ def _alarm(run: RunFiles) -> str:
 
 
 def _warnings(run: RunFiles) -> str:
-    given = run.result.get("warnings")
-    texts = [*run.notes, *(given if isinstance(given, list) else [])]
+    texts = [*run.notes, *_listed(run, "warnings"), *_listed(run, "notices")]
+    for item in _listed(run, "skipped"):
+        name, reason = item if isinstance(item, list) and len(item) == 2 else (item, "was skipped")
+        texts.append(f"{name} {reason}.")
     if not texts:
         return ""
     rows = [shown(text, 500) for text in texts[: tables.MOST_ROWS]]
@@ -125,6 +128,11 @@ def _warnings(run: RunFiles) -> str:
         '<section class="warnings" aria-labelledby="warnings">'
         f'<h2 id="warnings">Worth knowing</h2><ul>{items}</ul></section>'
     )
+
+
+def _listed(run: RunFiles, key: str) -> list[Any]:
+    value = run.result.get(key)
+    return value if isinstance(value, list) else []
 
 
 def _galleries(run: RunFiles) -> str:

@@ -14,7 +14,7 @@ from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import UNKNOWN
 from onesided.core.rng import generator
 from onesided.data.dataset import PUSplit
-from onesided.engine.checkpoint import Checkpoints, remove_leftovers
+from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher, fit
 from onesided.engine.log import EpochLog
 from onesided.engine.model_file import ModelDescription, save_model
@@ -56,18 +56,18 @@ def run(
 ) -> RunResult:
     """Do the run, or go on with it, or return what it already found."""
     check_needs(config, loaded.split)
-    split_hash = loaded.split.fingerprint()
-    folder = RunFolder(path, f"{config.fingerprint()[:32]}-{split_hash[:32]}")
+    split_hash, data_hash = loaded.split.fingerprint(), loaded.split.content_hash()
+    identity = f"{config.fingerprint()[:24]}-{split_hash[:24]}-{data_hash[:24]}"
+    folder = RunFolder(path, identity)
     if rank() == 0:
         folder.claim(overwrite=overwrite)
-        remove_leftovers(path)
     wait_for_all()
     done = folder.finished()
     if done is not None:
         return RunResult(path, done)
     if rank() == 0 and not (path / LAST).exists():
-        facts = {"seed": config.seed, "split_hash": split_hash, "threads": torch.get_num_threads()}
-        folder.describe(config, loaded.split.roles(), facts)
+        facts = {"seed": config.seed, "data_hash": data_hash, "split_hash": split_hash}
+        folder.describe(config, loaded.split.roles(), {**facts, "threads": torch.get_num_threads()})
     prior = (
         find_prior(config.prior, loaded.split, config.seed) if config.method.needs.prior else None
     )
@@ -152,16 +152,19 @@ def _finish(
     """Write model, scores, report data and, last of all, the result."""
     split = loaded.split
     save_model(folder.path, predictor.method, _description(config, loaded, predictor, prior))
-    unlabelled = np.flatnonzero(~split.train.labelled)
-    scores = predictor.scores(split.train.values)
-    names = [split.train.names[row] for row in unlabelled]
+    parts = [part for part in (split.train, split.validation) if part is not None]
+    scored = [(part, predictor.scores(part.values)) for part in parts]
     folder.write_table(
         SCORES,
         ("item", "score", "rank", "decision"),
-        ranked_rows(names, scores[unlabelled], predictor.threshold),
+        ranked_rows(
+            [part.names[row] for part in parts for row in np.flatnonzero(~part.labelled)],
+            np.concatenate([scores[~part.labelled] for part, scores in scored]),
+            predictor.threshold,
+        ),
     )
     evaluation = evaluate_held_out(predictor, split, prior)
-    save_report_data(folder.path / REPORT_DATA, split, scores, predictor)
+    save_report_data(folder.path / REPORT_DATA, split, scored[0][1], predictor)
     content = _result(config, loaded, predictor, prior, evaluation, seconds)
     folder.write_json(RESULT, content)
 
