@@ -70,5 +70,5 @@ def distribute(method: GradientMethod) -> nn.Module:
         return method
     network: nn.Module = method
     if next(method.parameters()).is_cuda:
-        network = nn.SyncBatchNorm.convert_sync_batchnorm(method)
+        network = nn.SyncBatchNorm.convert_sync_batchnorm(method)  # type: ignore[no-untyped-call]
     return DistributedDataParallel(network, forward_sync_buffers=False)

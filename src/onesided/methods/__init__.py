@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from onesided.core.config import nearest
 from onesided.core.errors import ConfigError
 from onesided.methods.base import MethodConfig
+from onesided.methods.distpu import DistPUConfig
+from onesided.methods.holisticpu import HolisticPUConfig
 from onesided.methods.ncpu import NcPUConfig
 from onesided.methods.risk import (
     CEConfig,
@@ -13,6 +15,8 @@ from onesided.methods.risk import (
     SupervisedConfig,
     UPUConfig,
 )
+from onesided.methods.tedn import TEDnConfig
+from onesided.methods.vpu import VPUConfig
 
 METHODS: Mapping[str, type[MethodConfig]] = {
     "ncpu": NcPUConfig,
@@ -21,6 +25,10 @@ METHODS: Mapping[str, type[MethodConfig]] = {
     "upu": UPUConfig,
     "nnpu": NNPUConfig,
     "imbpu": ImbPUConfig,
+    "vpu": VPUConfig,
+    "tedn": TEDnConfig,
+    "holisticpu": HolisticPUConfig,
+    "distpu": DistPUConfig,
 }
 
 

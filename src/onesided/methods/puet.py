@@ -80,7 +80,7 @@ class PUETConfig(MethodConfig):
         bad_at="Natural images, of which it sees single pixels and no shapes; a wrong prior.",
         variants={
             "nnpu": "stops where P outweighs U (default)",
-            "upu": "goes on below zero; splits until P and U are apart",
+            "upu": "goes on below zero; with quadratic loss it learns the labels by heart",
         },
     )
 

@@ -1,5 +1,7 @@
 """Clusters: which training rows lie together, as of the last time somebody looked."""
 
+from random import getstate, setstate
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -29,23 +31,30 @@ class Clusters(nn.Module):
         nothing. One thread, because with several the order of sums depends on who is
         first, and a repeated run would not be the same run.
         """
-        from sklearn.cluster import KMeans  # a second to import, and few methods cluster
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
         points = features.cpu().numpy()
         count = min(count, len(points))
-        chosen = random.permutation(len(points))[: count * POINTS_PER_CLUSTER]
-        search = KMeans(
-            count,
-            max_iter=ITERATIONS,
-            n_init=RESTARTS,
-            random_state=int(random.integers(2**31)),
-        )
-        with threadpool_limits(limits=1):
-            member = search.fit(points[np.sort(chosen)]).predict(points)
-        self.member.copy_(torch.from_numpy(member.astype(np.int64)))
+        chosen = np.sort(random.permutation(len(points))[: count * POINTS_PER_CLUSTER])
+        member = _k_means(points, chosen, count, seed=int(random.integers(2**31)))
+        self.member.copy_(torch.from_numpy(member))
 
     def together(self, row: Int64[Tensor, "batch"]) -> Bool[Tensor, "batch batch"]:
         """Return which pairs of these rows share a cluster."""
         member = self.member[row]
         return member[:, None] == member[None, :]
+
+
+def _k_means(
+    points: Float[np.ndarray, "rows dim"], chosen: Int64[np.ndarray, "n"], count: int, *, seed: int
+) -> Int64[np.ndarray, "rows"]:
+    """Find centres on the chosen rows, and return the nearest one of every row."""
+    before = getstate()
+    # A second to import, and few methods cluster. What comes along draws from Python's random
+    # numbers while it is imported; those are the user's.
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    setstate(before)
+    search = KMeans(count, max_iter=ITERATIONS, n_init=RESTARTS, random_state=seed)
+    with threadpool_limits(limits=1):
+        nearest: np.ndarray = search.fit(points[chosen]).predict(points)
+    return nearest.astype(np.int64)

@@ -1,7 +1,7 @@
 """Many trees: grown side by side, kept as a handful of arrays, asked by majority vote."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -98,7 +98,7 @@ def grow_forest(
     # Threads, not processes: compiled code holds no lock, and the columns are shared.
     with ThreadPoolExecutor(threads) as pool:
         grown = pool.map(lambda seed: grow_tree(columns, rows, count, risk, limits, seed), seeds)
-        return _joined(list(grown))
+        return _joined(grown)
 
 
 def positive_votes(forest: Forest, features: Shaped[np.ndarray, "n d"]) -> Float64[np.ndarray, "n"]:
@@ -214,9 +214,9 @@ def _limits(settings: TreeSettings, rows: int, features: int) -> "Limits":
     )
 
 
-def _joined(trees: "Sequence[Tree]") -> Forest:
-    sizes = [len(tree.feature) for tree in trees]
-    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+def _joined(grown: "Iterable[Tree]") -> Forest:
+    trees = list(grown)
+    roots = np.cumsum([0, *(len(tree.feature) for tree in trees[:-1])], dtype=np.int64)
     right = [
         np.where(tree.feature == LEAF, 0, tree.right + root)
         for tree, root in zip(trees, roots, strict=True)
