@@ -47,6 +47,10 @@ class Case:
 CASES = [
     *(Case(name) for name in METHODS),
     Case("ncpu", {"variant": "released"}),
+    Case("pico", {"variant": "ncpu-paper"}),
+    Case("wsc", {"variant": "ncpu-paper"}),
+    Case("wsc", {"transition": "known", "known_prior": 0.4}),
+    Case("lagam", {"neighbours_from": 1}),
     *(
         Case(name, {"alignment": "robust"})
         for name in METHODS

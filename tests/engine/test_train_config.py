@@ -37,3 +37,9 @@ def test_precision_is_what_was_asked_for() -> None:
     assert choose_precision("fp32", cpu) == torch.float32
     assert choose_precision("bf16", cpu) == torch.bfloat16
     assert choose_precision("auto", cpu) in (torch.float32, torch.bfloat16)
+
+
+@pytest.mark.parametrize(("epoch", "factor"), [(0, 1.0), (15, 0.6788), (25, 0.1951)])
+def test_fixmatchs_schedule_ends_at_a_fifth(epoch: int, factor: float) -> None:
+    config = TrainConfig(learning_rate=2.0, schedule="seven-sixteenths")
+    assert config.learning_rate_at(epoch, 25) == pytest.approx(2 * factor, abs=2e-4)

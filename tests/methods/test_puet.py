@@ -14,7 +14,10 @@ from onesided.core.errors import CheckpointError, ConfigError, DataError, Onesid
 from onesided.core.labels import POSITIVE
 from onesided.methods.base import DirectMethod, GradientMethod
 from onesided.methods.puet import PUET, PUETConfig
+from onesided.trees.forest import Estimator
 from tests.methods.linear_clouds import POSITIVES, PRIOR, UNLABELLED, Clouds, Untouched, clouds
+
+FIFTY = PUETConfig(trees=50)
 
 
 @dataclass(frozen=True)
@@ -25,14 +28,15 @@ class Judged:
     recall: float
 
 
-def untrained(*, prior: float | None = PRIOR, width: int = 2, **settings: Any) -> PUET:
-    config = PUETConfig.from_settings({"trees": 50, **settings})
+def untrained(config: PUETConfig = FIFTY, *, prior: float | None = PRIOR, width: int = 2) -> PUET:
     facts = DataFacts(POSITIVES + UNLABELLED, POSITIVES, (width,), prior=prior)
     return config.build(facts, Untouched(width))
 
 
-def trained(data: Clouds, seed: int = 0, **settings: Any) -> PUET:
-    method = untrained(**settings)
+def trained(
+    data: Clouds, config: PUETConfig = FIFTY, *, seed: int = 0, prior: float = PRIOR
+) -> PUET:
+    method = untrained(config, prior=prior)
     points = data.train.values.take(slice(None))
     method.fit(points, data.train.labelled, np.random.default_rng(seed))
     return method
@@ -64,7 +68,7 @@ def test_the_defaults_are_the_published_ones() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_fifty_trees_find_the_boundary_between_two_clouds(seed: int) -> None:
     data = clouds(seed)
-    method = trained(data, seed)
+    method = trained(data, seed=seed)
     assert judged(method, data).accuracy > 0.95
     assert method.forest is not None
     leaves = (method.forest.feature < 0).sum() / 50
@@ -73,16 +77,17 @@ def test_fifty_trees_find_the_boundary_between_two_clouds(seed: int) -> None:
 
 
 @pytest.mark.parametrize("estimator", ["nnpu", "upu"])
-def test_logistic_risk_finds_it_too(estimator: str) -> None:
+def test_logistic_risk_finds_it_too(estimator: Estimator) -> None:
     data = clouds(0)
-    assert judged(trained(data, estimator=estimator, loss="logistic"), data).accuracy > 0.95
+    config = PUETConfig(trees=50, estimator=estimator, loss="logistic")
+    assert judged(trained(data, config), data).accuracy > 0.95
 
 
 def test_unbiased_quadratic_trees_learn_the_labels_by_heart() -> None:
     # Below zero there is always more to gain: labelled positives are cut out one by one,
     # and what remains around them is called negative.
     data = clouds(0)
-    unbiased, safe = trained(data, estimator="upu"), trained(data)
+    unbiased, safe = trained(data, PUETConfig(trees=50, estimator="upu")), trained(data)
     assert judged(unbiased, data).recall < 0.3
     assert judged(safe, data).recall > 0.9
     known = data.train.values.take(slice(None))[data.train.labelled]
@@ -98,7 +103,7 @@ def test_a_prior_that_is_too_high_calls_more_samples_positive() -> None:
 
 def test_scores_are_shares_of_votes() -> None:
     data = clouds(0)
-    scores = trained(data, trees=7).scores(data.test.values.take(slice(None)))
+    scores = trained(data, PUETConfig(trees=7)).scores(data.test.values.take(slice(None)))
     assert scores.dtype == np.float64
     assert np.allclose(scores * 7, np.round(scores * 7))
     assert len(np.unique(scores)) == 8
@@ -165,7 +170,7 @@ HOSTILE: dict[str, Callable[[State], State]] = {
 
 @pytest.mark.parametrize("damage", HOSTILE)
 def test_damaged_trees_are_refused_before_they_are_walked(damage: str) -> None:
-    state = trained(clouds(0), trees=3).state_dict()
+    state = trained(clouds(0), PUETConfig(trees=3)).state_dict()
     method = untrained()
     with pytest.raises(CheckpointError, match="trees"):
         method.load_state_dict(HOSTILE[damage](state))
@@ -182,7 +187,7 @@ def test_samples_of_another_width_are_refused() -> None:
     with pytest.raises(DataError, match="2 numbers each"):
         trained(data).scores(np.zeros((4, 3), dtype=np.float32))
     with pytest.raises(DataError, match="3 numbers each"):
-        trained(data, width=3)
+        untrained(width=3).fit(np.zeros((4, 2)), np.arange(4) < 2, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

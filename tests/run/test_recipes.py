@@ -122,7 +122,7 @@ def test_the_first_line_names_the_source_and_the_published_accuracy(path: Path) 
 @every_recipe
 def test_a_recipe_holds_only_what_differs_from_the_defaults(path: Path) -> None:
     recipe = recipe_settings(path.parent.name, path.stem)
-    assert set(recipe) <= {"train", "method", "prior"}
+    assert set(recipe) <= {"train", "method", "prior", "data"}
     assert repeated(recipe, "train", TrainConfig) == []
     assert repeated(recipe, "method", METHODS[path.stem]) == []
 

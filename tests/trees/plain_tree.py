@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onesided.trees.forest import TreeSettings
+
 MASK = 2**64 - 1
 
 
@@ -63,28 +65,21 @@ class PlainNode:
 
 
 class PlainTree:
-    """The settings of one tree and its random numbers; `grow` returns the root."""
+    """Samples, settings and random numbers of one tree; `grow` returns its root."""
 
     def __init__(
         self,
         features: np.ndarray,
         labelled: np.ndarray,
-        seed: int,
-        *,
-        prior: float,
-        estimator: str = "nnpu",
-        loss: str = "quadratic",
-        max_features: int = 0,
-        max_candidates: int = 1,
-        max_depth: int = 0,
-        min_samples_leaf: int = 1,
+        settings: TreeSettings,
+        seed: int = 0,
     ) -> None:
         self.features, self.labelled = features, labelled
-        self.per_labelled, self.per_unlabelled = prior / labelled.sum(), 1 / (~labelled).sum()
-        self.estimator, self.loss = estimator, LOSSES[loss]
-        self.max_features = max_features or math.ceil(math.sqrt(features.shape[1]))
-        self.max_candidates, self.max_depth = max_candidates, max_depth or math.inf
-        self.min_samples_leaf = min_samples_leaf
+        self.per_labelled = settings.prior / labelled.sum()
+        self.per_unlabelled = 1 / (~labelled).sum()
+        self.settings, self.loss = settings, LOSSES[settings.loss]
+        self.max_features = settings.max_features or math.ceil(math.sqrt(features.shape[1]))
+        self.max_depth = settings.max_depth or math.inf
         self.words = split_mix(seed)
         self.order = list(range(features.shape[1]))
 
@@ -96,7 +91,7 @@ class PlainTree:
             return 0.0
         positive = self.per_labelled * labelled
         negative = self.per_unlabelled * unlabelled - positive
-        if self.estimator == "nnpu" and negative <= 1e-12:
+        if self.settings.estimator == "nnpu" and negative <= 1e-12:
             return 0.0
         return self.loss(positive, negative) if unlabelled else -math.inf
 
@@ -107,8 +102,10 @@ class PlainTree:
         labelled = int(self.labelled[rows].sum())
         unlabelled = len(rows) - labelled
         risk = self.impurity(labelled, unlabelled)
-        done = risk == 0 if self.estimator == "nnpu" else labelled == 0 or risk == -math.inf
-        if done or depth >= self.max_depth or len(rows) <= self.min_samples_leaf:
+        done = (
+            risk == 0 if self.settings.estimator == "nnpu" else labelled == 0 or risk == -math.inf
+        )
+        if done or depth >= self.max_depth or len(rows) <= self.settings.min_samples_leaf:
             return PlainNode(labelled, unlabelled, self._majority(labelled, unlabelled))
         feature, cut, varying = self._best_cut(rows, varying)
         if feature < 0:
@@ -142,7 +139,7 @@ class PlainTree:
             order[undrawn] = feature
             found += 1
             low, high = between(values)
-            for _ in range(self.max_candidates):
+            for _ in range(self.settings.max_candidates):
                 cut = low + self._draw() * (high - low)
                 risk = self._risk_of_halves(values <= np.float64(cut), labelled)
                 if risk < least:

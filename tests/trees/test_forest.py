@@ -1,7 +1,7 @@
 import subprocess
 import sys
 import tracemalloc
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,14 @@ from onesided.core.errors import CheckpointError, ConfigError, DataError
 from onesided.trees.forest import (
     Forest,
     TreeSettings,
-    check_forest,
     grow_forest,
     importances,
     positive_votes,
+    restored,
 )
 from tests.trees.plain_tree import PlainTree
 
+PUBLISHED = TreeSettings(0.4)
 PARTS = [field.name for field in fields(Forest)]
 
 
@@ -30,10 +31,11 @@ def problem(rows: int = 400, width: int = 5) -> tuple[np.ndarray, np.ndarray]:
     return features, labelled
 
 
-def grown(seed: int = 0, trees: int = 8, threads: int = 1, **settings: Any) -> Forest:
-    chosen = TreeSettings(**{"prior": 0.4, **settings})
+def grown(
+    settings: TreeSettings = PUBLISHED, *, seed: int = 0, trees: int = 8, threads: int = 1
+) -> Forest:
     random = np.random.default_rng(seed)
-    return grow_forest(*problem(), chosen, random, trees=trees, threads=threads)
+    return grow_forest(*problem(), settings, random, trees=trees, threads=threads)
 
 
 def equal(first: Forest, second: Forest) -> bool:
@@ -69,7 +71,7 @@ def test_pixels_and_the_same_numbers_as_floats_give_the_same_trees_and_votes() -
     pixels = np.random.default_rng(0).integers(0, 256, size=(200, 6)).astype(np.uint8)
     labelled = np.arange(200) < 40
     forests = [
-        grow_forest(values, labelled, TreeSettings(0.4), np.random.default_rng(1), trees=5)
+        grow_forest(values, labelled, PUBLISHED, np.random.default_rng(1), trees=5)
         for values in (pixels, pixels.astype(np.float32), np.asfortranarray(pixels, dtype=float))
     ]
     assert equal(forests[0], forests[1])
@@ -81,9 +83,9 @@ def test_pixels_and_the_same_numbers_as_floats_give_the_same_trees_and_votes() -
 def test_votes_are_those_of_the_plain_trees() -> None:
     features, labelled = problem(rows=100)
     random = np.random.default_rng(4)
-    forest = grow_forest(features, labelled, TreeSettings(0.4), random, trees=6)
+    forest = grow_forest(features, labelled, PUBLISHED, random, trees=6)
     seeds = np.random.default_rng(4).integers(2**64, size=6, dtype=np.uint64)
-    trees = [PlainTree(features, labelled, int(seed), prior=0.4).grow() for seed in seeds]
+    trees = [PlainTree(features, labelled, PUBLISHED, int(seed)).grow() for seed in seeds]
     new = np.random.default_rng(5).standard_normal((50, 5)).astype(np.float32) * 3
     expected = [sum(tree.votes_positive(sample) for tree in trees) / 6 for sample in new]
     assert positive_votes(forest, new).tolist() == expected
@@ -104,20 +106,17 @@ def test_a_tie_is_one_half_which_is_not_above_it() -> None:
 
 @pytest.mark.parametrize("prior", [0.2, 0.4, 0.7])
 def test_importances_sum_to_the_risk_of_the_root(prior: float) -> None:
-    settings = TreeSettings(prior)
-    found = importances(grown(prior=prior), settings, 5)
+    quadratic, logistic = TreeSettings(prior), TreeSettings(prior, loss="logistic")
+    found = importances(grown(quadratic), quadratic, 5)
     assert found.sum() == pytest.approx(4 * prior * (1 - prior))
-    logistic = TreeSettings(prior, loss="logistic")
     entropy = -prior * np.log(prior) - (1 - prior) * np.log(1 - prior)
-    found = importances(grown(prior=prior, loss="logistic"), logistic, 5)
-    assert found.sum() == pytest.approx(entropy)
+    assert importances(grown(logistic), logistic, 5).sum() == pytest.approx(entropy)
 
 
 def test_importances_are_what_every_split_reduces_added_up_by_feature() -> None:
     settings = TreeSettings(0.4, max_depth=3)
-    forest = grown(trees=2, max_depth=3)
-    features, labelled = problem()
-    plain = PlainTree(features, labelled, 0, prior=0.4)
+    forest = grown(settings, trees=2)
+    plain = PlainTree(*problem(), settings)
     expected = np.zeros(6)
     for node in np.flatnonzero(forest.feature >= 0):
         risks = [
@@ -130,13 +129,13 @@ def test_importances_are_what_every_split_reduces_added_up_by_feature() -> None:
 
 
 def test_the_feature_that_tells_the_classes_apart_matters_most() -> None:
-    found = importances(grown(trees=50), TreeSettings(0.4), 5)
+    found = importances(grown(trees=50), PUBLISHED, 5)
     assert found[0] > 3 * found[1:].max()
 
 
 def test_unbiased_importances_are_infinite_where_positives_stand_alone() -> None:
     settings = TreeSettings(0.4, estimator="upu")
-    found = importances(grown(estimator="upu"), settings, 5)
+    found = importances(grown(settings), settings, 5)
     assert np.isposinf(found).any()
     assert not np.isnan(found).any()
 
@@ -163,7 +162,7 @@ def test_pixels_are_copied_once_and_never_widened() -> None:
 def test_what_was_given_is_left_as_it_was() -> None:
     features, labelled = problem()
     kept = features.copy(), labelled.copy()
-    grow_forest(features, labelled, TreeSettings(0.4), np.random.default_rng(0), trees=2)
+    grow_forest(features, labelled, PUBLISHED, np.random.default_rng(0), trees=2)
     assert np.array_equal(features, kept[0])
     assert np.array_equal(labelled, kept[1])
 
@@ -175,7 +174,7 @@ def test_numbers_that_no_cut_can_divide_are_refused() -> None:
         broken = features.astype(np.float64)
         broken[7, 2] = bad
         with pytest.raises(DataError, match="NaN or infinity"):
-            grow_forest(broken, labelled, TreeSettings(0.4), random, trees=1)
+            grow_forest(broken, labelled, PUBLISHED, random, trees=1)
         with pytest.raises(DataError, match="NaN or infinity"):
             positive_votes(grown(trees=1), broken)
 
@@ -189,20 +188,24 @@ def test_arrays_that_do_not_belong_together_are_refused() -> None:
         (features[:, :0], labelled),
     ]:
         with pytest.raises(DataError, match="one label per row"):
-            grow_forest(values, labels, TreeSettings(0.4), random, trees=1)
+            grow_forest(values, labels, PUBLISHED, random, trees=1)
     for labels in (np.zeros(400, dtype=bool), np.ones(400, dtype=bool)):
         with pytest.raises(DataError, match="of 400 rows are labelled"):
-            grow_forest(features, labels, TreeSettings(0.4), random, trees=1)
+            grow_forest(features, labels, PUBLISHED, random, trees=1)
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0, 1.2, float("nan")])
 def test_a_prior_that_is_no_share_is_refused(prior: float) -> None:
     with pytest.raises(ConfigError, match="between 0 and 1"):
-        grown(prior=prior)
+        grown(TreeSettings(prior))
 
 
-def test_a_grown_forest_passes_inspection() -> None:
-    check_forest(grown(), 5)
+def parts_of(forest: Forest) -> dict[str, np.ndarray]:
+    return {name: getattr(forest, name) for name in PARTS}
+
+
+def test_a_forest_can_be_taken_apart_and_restored() -> None:
+    assert equal(restored(parts_of(grown()), 5), grown())
 
 
 DAMAGES: dict[str, tuple[str, Any]] = {
@@ -227,7 +230,7 @@ def test_arrays_that_would_lead_a_walk_astray_are_refused(damage: str) -> None:
     forest = grown()
     part, damaged = DAMAGES[damage]
     with pytest.raises(CheckpointError, match="damaged"):
-        check_forest(replace(forest, **{part: damaged(forest)}), 5)
+        restored({**parts_of(forest), part: damaged(forest)}, 5)
 
 
 def test_the_compiler_is_not_loaded_before_a_tree_is_needed() -> None:

@@ -1,12 +1,13 @@
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pytest
 
-from onesided.trees.forest import Forest, TreeSettings, grow_forest
+from onesided.trees.forest import Estimator, Forest, Loss, TreeSettings, grow_forest
 from onesided.trees.grow import count_left, cut_range, divide, draw
 from tests.trees.plain_tree import PlainTree, between, split_mix
+
+PUBLISHED = TreeSettings(0.4)
 
 
 def problem(
@@ -22,12 +23,16 @@ def problem(
 
 
 def one_tree(
-    features: np.ndarray, labelled: np.ndarray, seed: int = 0, **settings: Any
-) -> tuple[Forest, int]:
-    """Return a forest of one tree and the seed that this tree has got."""
-    tree_seed = int(np.random.default_rng(seed).integers(2**64, size=1, dtype=np.uint64)[0])
-    chosen = TreeSettings(**{"prior": 0.4, **settings})
-    return grow_forest(features, labelled, chosen, np.random.default_rng(seed), trees=1), tree_seed
+    features: np.ndarray,
+    labelled: np.ndarray,
+    settings: TreeSettings = PUBLISHED,
+    seed: int = 0,
+) -> Forest:
+    return grow_forest(features, labelled, settings, np.random.default_rng(seed), trees=1)
+
+
+def seed_of_first_tree(seed: int) -> int:
+    return int(np.random.default_rng(seed).integers(2**64, dtype=np.uint64))
 
 
 def leaves(forest: Forest) -> np.ndarray:
@@ -62,7 +67,7 @@ def test_random_numbers_are_those_of_split_mix() -> None:
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
 def test_cuts_keep_away_from_the_outermost_values(kind: type) -> None:
-    values = np.array([100, 250, 0, 200, 100, 250, 0, 120], dtype=kind)
+    values = np.array([100, 250, 0, 200, 100, 250, 0, 120]).astype(kind)
     assert cut_range(values) == pytest.approx((40, 230))  # 0 + .4 x 100, 200 + .6 x 50
 
 
@@ -84,8 +89,8 @@ def test_the_range_is_that_of_the_two_outer_distinct_values_on_each_side(kind: t
 
 
 def test_neighbouring_floats_can_still_be_told_apart() -> None:
-    low = np.float32(1e30)
-    values = np.array([low, np.nextafter(low, np.float32(np.inf))])
+    low, infinity = np.float32(1e30), np.float32(np.inf)
+    values = np.array([low, np.nextafter(low, infinity)], dtype=np.float32)
     start, end = cut_range(values)
     assert start < end
     assert (count_left(values, start), count_left(values, end)) == (1, 1)
@@ -101,20 +106,21 @@ def test_rows_are_divided_in_place_and_keep_their_order() -> None:
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
 @pytest.mark.parametrize("loss", ["quadratic", "logistic"])
 @pytest.mark.parametrize("estimator", ["nnpu", "upu"])
-def test_the_compiled_tree_is_the_plain_one(estimator: str, loss: str, kind: type) -> None:
+def test_the_compiled_tree_is_the_plain_one(estimator: Estimator, loss: Loss, kind: type) -> None:
     for seed in range(25):
         features, labelled = problem(seed, levels=2 + seed % 12, labelled=5 + seed)
-        settings: dict[str, Any] = {
-            "prior": 0.2 + 0.02 * seed,
-            "estimator": estimator,
-            "loss": loss,
-            "max_features": seed % 4,
-            "max_candidates": 1 + seed % 3,
-            "max_depth": (0, 0, 3)[seed % 3],
-            "min_samples_leaf": 1 + seed % 2,
-        }
-        forest, tree_seed = one_tree(features.astype(kind), labelled, seed, **settings)
-        nodes = list(PlainTree(features, labelled, tree_seed, **settings).grow().in_order())
+        settings = TreeSettings(
+            prior=0.2 + 0.02 * seed,
+            estimator=estimator,
+            loss=loss,
+            max_features=seed % 4,
+            max_candidates=1 + seed % 3,
+            max_depth=(0, 0, 3)[seed % 3],
+            min_samples_leaf=1 + seed % 2,
+        )
+        forest = one_tree(features.astype(kind), labelled, settings, seed)
+        plain = PlainTree(features, labelled, settings, seed_of_first_tree(seed))
+        nodes = list(plain.grow().in_order())
         assert len(nodes) > 1
         assert forest.feature.tolist() == [node.feature for node in nodes]
         assert forest.cut.tolist() == [node.cut for node in nodes]
@@ -125,7 +131,7 @@ def test_the_compiled_tree_is_the_plain_one(estimator: str, loss: str, kind: typ
 
 def test_leaves_share_out_the_samples_the_mass_and_the_prior() -> None:
     features, labelled = problem(1)
-    forest, _ = one_tree(features, labelled, max_depth=4)
+    forest = one_tree(features, labelled, TreeSettings(0.4, max_depth=4))
     ends = leaves(forest)
     counts = np.bincount(leaf_of_each(forest, features), minlength=len(forest.feature))
     assert counts[ends].tolist() == (forest.labelled + forest.unlabelled)[ends].tolist()
@@ -137,7 +143,7 @@ def test_a_tree_grown_to_the_end_has_no_risk_left_in_any_leaf() -> None:
     random = np.random.default_rng(0)
     features = random.standard_normal((300, 4)).astype(np.float32)
     labelled = np.arange(300) < 60
-    forest, _ = one_tree(features, labelled)
+    forest = one_tree(features, labelled)
     for leaf in leaves(forest):
         mass_of_p, mass_of_u = 0.4 * forest.labelled[leaf] / 60, forest.unlabelled[leaf] / 240
         assert forest.labelled[leaf] == 0 or mass_of_p >= mass_of_u - 1e-12
@@ -149,8 +155,8 @@ def test_the_scale_of_a_feature_does_not_matter(factor: int) -> None:
     features, labelled = problem(2)
     scaled = features.copy()
     scaled[:, 1] *= factor
-    plain, _ = one_tree(features, labelled)
-    other, _ = one_tree(scaled, labelled)
+    plain = one_tree(features, labelled)
+    other = one_tree(scaled, labelled)
     assert leaf_of_each(plain, features) == leaf_of_each(other, scaled)
     assert plain.positive.tolist() == other.positive.tolist()
 
@@ -158,8 +164,8 @@ def test_the_scale_of_a_feature_does_not_matter(factor: int) -> None:
 def test_the_order_of_the_samples_does_not_matter() -> None:
     features, labelled = problem(3)
     order = np.random.default_rng(0).permutation(len(features))
-    plain, _ = one_tree(features, labelled)
-    other, _ = one_tree(features[order], labelled[order])
+    plain = one_tree(features, labelled)
+    other = one_tree(features[order], labelled[order])
     for name in ("feature", "cut", "right", "positive", "labelled", "unlabelled"):
         assert np.array_equal(getattr(plain, name), getattr(other, name))
 
@@ -195,7 +201,7 @@ def test_below_a_split_features_that_became_constant_there_are_not_drawn() -> No
 
 def test_samples_that_cannot_be_told_apart_end_in_one_leaf() -> None:
     features = np.repeat(np.array([[1, 2], [3, 4]], dtype=np.uint8), 10, axis=0)
-    forest, _ = one_tree(features, np.arange(20) % 5 == 0)
+    forest = one_tree(features, np.arange(20) % 5 == 0)
     assert forest.feature[0] >= 0
     assert sorted(forest.unlabelled[leaves(forest)].tolist()) == [8, 8]
 
@@ -210,7 +216,7 @@ def test_a_leaf_with_equal_masses_tosses_a_fair_coin() -> None:
 
 def test_the_least_size_is_that_of_a_node_to_split_and_not_of_its_children() -> None:
     features, labelled = problem(4)
-    forest, _ = one_tree(features, labelled, min_samples_leaf=12)
+    forest = one_tree(features, labelled, TreeSettings(0.4, min_samples_leaf=12))
     size = forest.labelled + forest.unlabelled
     assert size[forest.feature >= 0].min() > 12
     assert size.min() < 12
@@ -218,8 +224,8 @@ def test_the_least_size_is_that_of_a_node_to_split_and_not_of_its_children() -> 
 
 def test_no_node_is_deeper_than_allowed() -> None:
     features, labelled = problem(5)
-    shallow, _ = one_tree(features, labelled, max_depth=2)
-    free, _ = one_tree(features, labelled)
+    shallow = one_tree(features, labelled, TreeSettings(0.4, max_depth=2))
+    free = one_tree(features, labelled)
     assert depths(shallow).max() == 2
     assert depths(free).max() > 2
 
@@ -228,8 +234,8 @@ def test_unbiased_trees_go_on_where_non_negative_ones_stop() -> None:
     random = np.random.default_rng(0)
     features = random.standard_normal((200, 3)).astype(np.float32)
     labelled = np.arange(200) < 50
-    unbiased, _ = one_tree(features, labelled, estimator="upu")
-    stopped, _ = one_tree(features, labelled)
+    unbiased = one_tree(features, labelled, TreeSettings(0.4, estimator="upu"))
+    stopped = one_tree(features, labelled)
     assert len(unbiased.feature) > len(stopped.feature)
     ends = leaves(unbiased)
     assert np.minimum(unbiased.labelled, unbiased.unlabelled)[ends].max() == 0

@@ -1,6 +1,7 @@
 """One step down, by whom, and on how many processes."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -43,7 +44,7 @@ def learn_only(method: nn.Module, learns: Sequence[str] | None, trainable: set[s
 
 def build_optimizer(method: nn.Module, train: TrainConfig) -> torch.optim.Optimizer:
     """Return a fresh optimizer over what may learn now."""
-    learning = [p for p in method.parameters() if p.requires_grad]
+    learning = _groups([p for p in method.parameters() if p.requires_grad], train)
     if train.optimizer == "adam":
         return torch.optim.Adam(
             learning,
@@ -56,7 +57,18 @@ def build_optimizer(method: nn.Module, train: TrainConfig) -> torch.optim.Optimi
         lr=train.learning_rate,
         momentum=train.momentum,
         weight_decay=train.weight_decay,
+        nesterov=train.nesterov and train.momentum > 0,
     )
+
+
+def _groups(learning: list[nn.Parameter], train: TrainConfig) -> list[dict[str, Any]]:
+    """Return what decays and, apart from it, what does not."""
+    if train.decay == "all":
+        return [{"params": learning}]
+    return [
+        {"params": [p for p in learning if p.ndim > 1]},
+        {"params": [p for p in learning if p.ndim <= 1], "weight_decay": 0.0},
+    ]
 
 
 def distribute(method: GradientMethod) -> nn.Module:

@@ -24,14 +24,19 @@ class TrainConfig(Config):
     """SGD with momentum (paper) or Adam."""
     learning_rate: float = Field(default=1e-3, gt=0)
     """Learning rate at the start."""
-    schedule: Literal["cosine", "constant"] = "cosine"
-    """Cosine per epoch down to learning_rate x floor, or constant."""
+    schedule: Literal["cosine", "seven-sixteenths", "constant"] = "cosine"
+    """Cosine per epoch down to learning_rate x floor; FixMatch's cos(7 pi e / 16 E), which ends
+    at a fifth; or constant."""
     floor: float = Field(default=1e-3, ge=0, le=1)
     """Share of the learning rate at which the cosine ends."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
     """Momentum of SGD; beta1 of Adam."""
+    nesterov: bool = False
+    """Look ahead along the momentum (SGD only)."""
     weight_decay: float = Field(default=1e-3, ge=0)
-    """L2 penalty on all parameters."""
+    """L2 penalty on the parameters that decay."""
+    decay: Literal["all", "weights"] = "all"
+    """What decays: all parameters, or neither biases nor BatchNorm."""
     clip: float = Field(default=30.0, gt=0)
     """Largest norm of the gradient; longer ones are shortened to it."""
     batching: Literal["method", "mixed", "stratified"] = "method"
@@ -62,6 +67,8 @@ class TrainConfig(Config):
         """Return the learning rate of an epoch: m + (lr - m)(1 + cos(pi e / E)) / 2."""
         if self.schedule == "constant":
             return self.learning_rate
+        if self.schedule == "seven-sixteenths":
+            return self.learning_rate * math.cos(7 / 16 * math.pi * epoch / epochs)
         lowest = self.learning_rate * self.floor
         return lowest + (self.learning_rate - lowest) * (1 + math.cos(math.pi * epoch / epochs)) / 2
 

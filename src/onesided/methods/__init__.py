@@ -7,7 +7,9 @@ from onesided.core.errors import ConfigError
 from onesided.methods.base import MethodConfig
 from onesided.methods.distpu import DistPUConfig
 from onesided.methods.holisticpu import HolisticPUConfig
+from onesided.methods.lagam import LaGAMConfig
 from onesided.methods.ncpu import NcPUConfig
+from onesided.methods.pico import PiCOConfig
 from onesided.methods.risk import (
     CEConfig,
     ImbPUConfig,
@@ -17,6 +19,7 @@ from onesided.methods.risk import (
 )
 from onesided.methods.tedn import TEDnConfig
 from onesided.methods.vpu import VPUConfig
+from onesided.methods.wsc import WSCConfig
 
 METHODS: Mapping[str, type[MethodConfig]] = {
     "ncpu": NcPUConfig,
@@ -29,6 +32,9 @@ METHODS: Mapping[str, type[MethodConfig]] = {
     "tedn": TEDnConfig,
     "holisticpu": HolisticPUConfig,
     "distpu": DistPUConfig,
+    "pico": PiCOConfig,
+    "lagam": LaGAMConfig,
+    "wsc": WSCConfig,
 }
 
 

@@ -32,10 +32,10 @@ from onesided.trees.forest import (
     Forest,
     Loss,
     TreeSettings,
-    check_forest,
     grow_forest,
     importances,
     positive_votes,
+    restored,
 )
 
 TYPES: Mapping[str, torch.dtype] = {
@@ -137,9 +137,8 @@ class PUET:
                     f"The trees are damaged: '{name}' should be a list of {TYPES[name]}, and is "
                     f"{value.dtype} of shape {tuple(value.shape)}."
                 )
-        forest = Forest(**{name: value.cpu().numpy() for name, value in state.items()})
-        check_forest(forest, self.width)
-        self.forest = forest
+        parts = {name: value.cpu().numpy() for name, value in state.items()}
+        self.forest = restored(parts, self.width)
 
     def _settings(self) -> TreeSettings:
         assert self.prior is not None, "declared in `needs`, so the run provides it"

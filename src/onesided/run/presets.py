@@ -39,9 +39,10 @@ def preset_settings(
     recipe = recipe_settings(data_name, method_name)
     if preset == "paper":
         return merge({"network": _paper_network(data_name)}, recipe)
-    # The recipe's weights belong to the data set; its epochs, rates and the paper's own
-    # estimate of the prior belong to the paper's budget and split.
-    return _budget_settings(STEPS[preset], method_name, rows, recipe.get("method", {}), given)
+    # The recipe's weights and extra data belong to the data set; its epochs, rates and the
+    # paper's own estimate of the prior belong to the paper's budget and split.
+    budget = _budget_settings(STEPS[preset], method_name, rows, recipe.get("method", {}), given)
+    return merge({"data": recipe.get("data", {})}, budget)
 
 
 def _budget_settings(

@@ -1,7 +1,7 @@
 """Many trees: grown side by side, kept as a handful of arrays, asked by majority vote."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -72,8 +72,8 @@ class Forest:
 
 
 def grow_forest(
-    features: Shaped[np.ndarray, "n d"],
-    labelled: Bool[np.ndarray, "n"],
+    features: np.ndarray,
+    labelled: np.ndarray,
     settings: TreeSettings,
     rng: np.random.Generator,
     *,
@@ -85,6 +85,14 @@ def grow_forest(
     PUET (Wilton et al. 2022). Every tree has its own seed, drawn before the first one
     grows: the forest is the same for any number of threads, and the first 50 of 100 trees
     are those of a forest of 50. Memory: one copy of the features, feature by feature.
+
+    Args:
+        features: One row of numbers per sample; uint8 stays, all else becomes float32.
+        labelled: Which samples are labelled positive, as booleans.
+        settings: How a tree grows.
+        rng: Where the seeds of the trees come from.
+        trees: How many there are.
+        threads: How many grow at a time.
     """
     from onesided.trees.grow import grow_tree  # compiled code: a second to import
 
@@ -141,25 +149,30 @@ def importances(
     return sums / len(forest.roots)
 
 
-def check_forest(forest: Forest, features: int) -> None:
-    """Refuse arrays that are no forest: compiled code follows them without looking.
+def restored(parts: Mapping[str, np.ndarray], features: int) -> Forest:
+    """Return the forest of these arrays, or refuse: compiled code follows them blindly.
 
     A child comes after its parent and before the next tree, so every walk ends at a leaf
     of its own tree.
+
+    Args:
+        parts: The fields of a `Forest` by name, each of its own type.
+        features: How many features a sample has.
     """
-    nodes, roots = len(forest.feature), forest.roots
-    sizes = {len(part) for part in (forest.cut, forest.right, forest.positive)}
-    if sizes != {nodes} or len(forest.labelled) != nodes or len(forest.unlabelled) != nodes:
+    nodes = len(parts["feature"])
+    if {len(part) for name, part in parts.items() if name != "roots"} != {nodes}:
         raise CheckpointError("The trees are damaged: their arrays differ in length.")
+    roots, feature = parts["roots"], parts["feature"]
     if len(roots) == 0 or roots[0] != 0 or (np.diff(roots) <= 0).any() or roots[-1] >= nodes:
         raise CheckpointError("The trees are damaged: roots are not in ascending order.")
-    if (forest.feature < LEAF).any() or (forest.feature >= features).any():
+    if (feature < LEAF).any() or (feature >= features).any():
         raise CheckpointError(f"The trees are damaged: they ask for features beyond {features}.")
-    split = np.flatnonzero(forest.feature != LEAF)
+    split = np.flatnonzero(feature != LEAF)
     ends = np.append(roots[1:], nodes)[np.searchsorted(roots, split, side="right") - 1]
-    right = forest.right[split]
-    if (right <= split + 1).any() or (right >= ends).any() or not np.isfinite(forest.cut).all():
+    right = parts["right"][split]
+    if (right <= split + 1).any() or (right >= ends).any() or not np.isfinite(parts["cut"]).all():
         raise CheckpointError("The trees are damaged: a node's children are not in its tree.")
+    return Forest(**parts)
 
 
 def _check_samples(features: np.ndarray, labelled: np.ndarray) -> None:
