@@ -11,6 +11,7 @@ from onesided.core.errors import CheckpointError, ConfigError, DataError
 from onesided.trees.forest import (
     Forest,
     TreeSettings,
+    by_feature,
     grow_forest,
     importances,
     positive_votes,
@@ -157,6 +158,13 @@ def test_pixels_are_copied_once_and_never_widened() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1.5 * pixels.nbytes
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 200])
+def test_features_are_turned_round_whatever_their_number(rows: int) -> None:
+    numbers = np.random.default_rng(0).standard_normal((rows, 3))
+    assert np.array_equal(by_feature(numbers), numbers.T.astype(np.float32))
+    assert by_feature(numbers.astype(np.uint8)).dtype == np.uint8
 
 
 def test_what_was_given_is_left_as_it_was() -> None:

@@ -67,7 +67,7 @@ def test_random_numbers_are_those_of_split_mix() -> None:
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
 def test_cuts_keep_away_from_the_outermost_values(kind: type) -> None:
-    values = np.array([100, 250, 0, 200, 100, 250, 0, 120]).astype(kind)
+    values: np.ndarray = np.array([100, 250, 0, 200, 100, 250, 0, 120]).astype(kind)
     assert cut_range(values) == pytest.approx((40, 230))  # 0 + .4 x 100, 200 + .6 x 50
 
 
@@ -84,7 +84,8 @@ def test_a_constant_feature_leaves_no_room_for_a_cut() -> None:
 def test_the_range_is_that_of_the_two_outer_distinct_values_on_each_side(kind: type) -> None:
     random = np.random.default_rng(0)
     for size in (2, 3, 5, 40):
-        values = np.append(random.integers(0, 9, size=size), [0, 255]).astype(kind)
+        outer = np.append(random.integers(0, 9, size=size), [0, 255])
+        values: np.ndarray = outer.astype(kind)
         assert cut_range(values) == between(values)
 
 

@@ -19,6 +19,7 @@ Estimator = Literal["nnpu", "upu"]
 Loss = Literal["quadratic", "logistic"]
 
 LEAF = -1
+ROWS_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def grow_forest(
     from onesided.trees.grow import grow_tree  # compiled code: a second to import
 
     _check_samples(features, labelled)
-    columns = np.ascontiguousarray(_compact(features).T)
+    columns = by_feature(features)
     rows = np.concatenate([np.flatnonzero(labelled), np.flatnonzero(~labelled)]).astype(np.uint32)
     count = int(labelled.sum())
     risk = _risk(settings, count, len(rows) - count)
@@ -116,8 +117,11 @@ def positive_votes(forest: Forest, features: Shaped[np.ndarray, "n d"]) -> Float
     """
     from onesided.trees.grow import count_votes
 
+    with np.errstate(over="ignore"):
+        numbers = np.ascontiguousarray(features, dtype=_kind(features))
+    _check_finite(numbers)
     votes = count_votes(
-        np.ascontiguousarray(_compact(features)),
+        numbers,
         forest.roots,
         forest.feature,
         forest.cut,
@@ -188,19 +192,32 @@ def _check_samples(features: np.ndarray, labelled: np.ndarray) -> None:
         )
 
 
-def _compact(features: Shaped[np.ndarray, "n d"]) -> Shaped[np.ndarray, "n d"]:
-    """Return pixels as they are and other numbers in single precision, all of them finite."""
-    if features.dtype == np.uint8:
-        return features
+def by_feature(features: Shaped[np.ndarray, "n d"]) -> Shaped[np.ndarray, "d n"]:
+    """Return a copy with one row per feature; pixels stay pixels, all else is float32.
+
+    A few rows at a time stay in the processor's cache: a third of the time of one big
+    transposition, and no second copy where the type changes.
+    """
+    columns = np.empty(features.shape[::-1], _kind(features))
     with np.errstate(over="ignore"):  # what overflows is refused below
-        numbers = features.astype(np.float32, copy=False)
+        for start in range(0, len(features), ROWS_AT_ONCE):
+            end = start + ROWS_AT_ONCE
+            columns[:, start:end] = features[start:end].T
+    _check_finite(columns)
+    return columns
+
+
+def _kind(features: np.ndarray) -> type[np.generic]:
+    return np.uint8 if features.dtype == np.uint8 else np.float32
+
+
+def _check_finite(numbers: np.ndarray) -> None:
     # Extremes carry NaN and infinity with them, and need no array of the matrix's size.
     if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
         raise DataError(
             "The features hold NaN or infinity (beyond 3.4e38), which no cut can divide. "
             "Fill, drop or scale them."
         )
-    return numbers
 
 
 def _risk(settings: TreeSettings, labelled: int, unlabelled: int) -> "Risk":
