@@ -26,13 +26,13 @@ BUDGETS: Mapping[str, Budget] = {
     "cifar10": Budget(
         data={
             "positives": 500,
-            "unlabelled": 5000,
+            "unlabelled": 3000,
             "validation_positives": 100,
             "validation_unlabelled": 1000,
             "clean": 100,  # of each class, the paper's number
         },
-        network={"name": "small", "width": 0.5},
-        train={"epochs": 10, "batch_size": 128, "learning_rate": 0.005},
+        network={"name": "small", "width": 0.25},
+        train={"epochs": 10, "batch_size": 64, "learning_rate": 0.005},
     ),
 }
 

@@ -15,7 +15,9 @@ with patch("random.getrandbits", random.Random(0).getrandbits):
 
 # Before anything of ours is imported: modules that are loaded already stay unchecked.
 jaxtyping.install_import_hook(
-    [f"onesided.{layer}" for layer in ("losses", "state", "priors", "nets", "metrics")],
+    # Of the trees only the forest: what numba compiles cannot be wrapped.
+    [f"onesided.{part}" for part in ("losses", "state", "priors", "nets", "metrics")]
+    + ["onesided.trees.forest"],
     "beartype.beartype",
 )
 

@@ -92,17 +92,29 @@ def test_votes_are_those_of_the_plain_trees() -> None:
     assert positive_votes(forest, new).tolist() == expected
 
 
-def test_a_tie_is_one_half_which_is_not_above_it() -> None:
-    leaf = Forest(
-        roots=np.array([0, 1]),
-        feature=np.array([-1, -1], dtype=np.int32),
-        cut=np.zeros(2),
-        right=np.zeros(2, dtype=np.int64),
-        positive=np.array([True, False]),
-        labelled=np.ones(2, dtype=np.int32),
-        unlabelled=np.ones(2, dtype=np.int32),
+def by_hand(roots: list[int], feature: list[int], right: list[int], positive: list[int]) -> Forest:
+    """Return a forest that cuts at 2 wherever it cuts."""
+    counts = np.ones(len(feature), dtype=np.int32)
+    return Forest(
+        roots=np.array(roots),
+        feature=np.array(feature, dtype=np.int32),
+        cut=np.full(len(feature), 2.0),
+        right=np.array(right),
+        positive=np.array(positive, dtype=bool),
+        labelled=counts,
+        unlabelled=counts,
     )
-    assert positive_votes(leaf, np.zeros((3, 1), dtype=np.uint8)).tolist() == [0.5, 0.5, 0.5]
+
+
+def test_a_tie_is_one_half_which_is_not_above_it() -> None:
+    two_leaves = by_hand(roots=[0, 1], feature=[-1, -1], right=[0, 0], positive=[1, 0])
+    assert positive_votes(two_leaves, np.zeros((2, 1), dtype=np.uint8)).tolist() == [0.5, 0.5]
+
+
+def test_a_sample_on_the_cut_goes_left() -> None:
+    stump = by_hand(roots=[0], feature=[1, -1, -1], right=[2, 0, 0], positive=[0, 1, 0])
+    samples = np.array([[9, 1], [9, 2], [0, 3]], dtype=np.uint8)
+    assert positive_votes(stump, samples).tolist() == [1, 1, 0]
 
 
 @pytest.mark.parametrize("prior", [0.2, 0.4, 0.7])
@@ -197,9 +209,16 @@ def test_arrays_that_do_not_belong_together_are_refused() -> None:
     ]:
         with pytest.raises(DataError, match="one label per row"):
             grow_forest(values, labels, PUBLISHED, random, trees=1)
+    with pytest.raises(DataError, match="booleans"):
+        grow_forest(features, labelled.astype(int), PUBLISHED, random, trees=1)
     for labels in (np.zeros(400, dtype=bool), np.ones(400, dtype=bool)):
         with pytest.raises(DataError, match="of 400 rows are labelled"):
             grow_forest(features, labels, PUBLISHED, random, trees=1)
+
+
+def test_samples_that_lack_a_feature_are_refused() -> None:
+    with pytest.raises(DataError, match="the samples have 1 features"):
+        positive_votes(grown(), np.zeros((2, 1), dtype=np.float32))
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0, 1.2, float("nan")])
@@ -228,6 +247,8 @@ DAMAGES: dict[str, tuple[str, Any]] = {
     "a right child in another tree": ("right", lambda f: f.right + len(f.feature) // 2),
     "a last node that asks on": ("feature", lambda f: np.append(f.feature[:-1], np.int32(0))),
     "a cut that is no number": ("cut", lambda f: f.cut * np.nan),
+    "a tree without P": ("labelled", lambda f: np.zeros_like(f.labelled)),
+    "a tree without U": ("unlabelled", lambda f: np.zeros_like(f.unlabelled)),
     "too few cuts": ("cut", lambda f: f.cut[1:]),
     "too few counts": ("labelled", lambda f: f.labelled[1:]),
 }

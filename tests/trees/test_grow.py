@@ -97,6 +97,15 @@ def test_neighbouring_floats_can_still_be_told_apart() -> None:
     assert (count_left(values, start), count_left(values, end)) == (1, 1)
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.float32])
+def test_a_value_on_the_cut_goes_left(kind: type) -> None:
+    column: np.ndarray = np.array([4, 2, 3, 2]).astype(kind)
+    assert count_left(column, 2.0) == 2
+    rows = np.arange(4, dtype=np.uint32)
+    divide(column, rows, 3.0, np.empty_like(rows))
+    assert rows.tolist() == [1, 2, 3, 0]
+
+
 def test_rows_are_divided_in_place_and_keep_their_order() -> None:
     column = np.array([5, 1, 9, 2, 8, 3], dtype=np.uint8)
     rows = np.array([5, 4, 1, 2, 3], dtype=np.uint32)

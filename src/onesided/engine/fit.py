@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -87,7 +86,7 @@ def fit(
 def _fit_directly(method: Method, split: PUSplit, seed: int, device: torch.device) -> Predictor:
     assert not isinstance(method, GradientMethod)
     data = split.train
-    flat = data.values.take(slice(None)).reshape(len(data), -1).astype(np.float32)
+    flat = data.values.take(slice(None)).reshape(len(data), -1)
     method.fit(flat, data.labelled, numpy_generator(seed, "direct"))
     return Predictor(method, device)
 

@@ -10,6 +10,7 @@ from onesided.methods.holisticpu import HolisticPUConfig
 from onesided.methods.lagam import LaGAMConfig
 from onesided.methods.ncpu import NcPUConfig
 from onesided.methods.pico import PiCOConfig
+from onesided.methods.puet import PUETConfig
 from onesided.methods.risk import (
     CEConfig,
     ImbPUConfig,
@@ -30,6 +31,7 @@ METHODS: Mapping[str, type[MethodConfig]] = {
     "imbpu": ImbPUConfig,
     "vpu": VPUConfig,
     "tedn": TEDnConfig,
+    "puet": PUETConfig,
     "holisticpu": HolisticPUConfig,
     "distpu": DistPUConfig,
     "pico": PiCOConfig,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from onesided.core.batch import Augment, Batching, DataFacts, Losses, Mixed, Outputs, PUBatch
@@ -106,14 +106,14 @@ class DirectMethod(Protocol):
 
     def fit(
         self,
-        features: Float[np.ndarray, "n d"],
+        features: Shaped[np.ndarray, "n d"],
         labelled: Bool[np.ndarray, "n"],
         rng: np.random.Generator,
     ) -> None:
-        """Learn from flattened samples."""
+        """Learn from flattened samples: pixels as they are, 0 to 255, or numbers."""
         ...
 
-    def scores(self, features: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
+    def scores(self, features: Shaped[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
         """Return a score in [0, 1] per sample; above one half means positive."""
         ...
 

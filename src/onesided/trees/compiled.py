@@ -21,9 +21,10 @@ CACHE = Path(__file__).parent / "__pycache__" / f"compiled-{_digest_of_sources()
 def compiled(function: Function) -> Function:
     """Compile a function when it is first called; later processes load it from the cache.
 
-    Compiling takes ten seconds, loading a tenth of one. numba looks for changes only in the
-    file of the function that is called, so that an edit of `impurity` would go unnoticed by
-    `grow`; therefore the cache's folder is named after the sources of the whole package.
+    Compiling a tree takes three seconds per type of number, loading it a fraction of one.
+    numba looks for changes only in the file of the function that is called, so that an edit
+    of `impurity` would go unnoticed by `grow`; therefore the cache's folder is named after
+    the sources of the whole package.
     """
     settings: Any = numba.config  # numba fills it at run time, out of sight of type checkers
     given = settings.CACHE_DIR

@@ -117,6 +117,11 @@ def positive_votes(forest: Forest, features: Shaped[np.ndarray, "n d"]) -> Float
     """
     from onesided.trees.grow import count_votes
 
+    if features.shape[1] <= forest.feature.max():
+        raise DataError(
+            f"The trees ask for feature {forest.feature.max()}, counted from 0, and the samples "
+            f"have {features.shape[1]} features. Give samples like those of training."
+        )
     with np.errstate(over="ignore"):
         numbers = np.ascontiguousarray(features, dtype=_kind(features))
     _check_finite(numbers)
@@ -176,6 +181,8 @@ def restored(parts: Mapping[str, np.ndarray], features: int) -> Forest:
     right = parts["right"][split]
     if (right <= split + 1).any() or (right >= ends).any() or not np.isfinite(parts["cut"]).all():
         raise CheckpointError("The trees are damaged: a node's children are not in its tree.")
+    if min(parts["labelled"][roots].min(), parts["unlabelled"][roots].min()) < 1:
+        raise CheckpointError("The trees are damaged: a tree was grown without P or without U.")
     return Forest(**parts)
 
 
@@ -185,6 +192,8 @@ def _check_samples(features: np.ndarray, labelled: np.ndarray) -> None:
             f"Trees take one row of numbers per sample and one label per row; got features of "
             f"shape {features.shape} and labels of shape {labelled.shape}."
         )
+    if labelled.dtype != bool:
+        raise DataError(f"Trees take labels as booleans, True for positive; got {labelled.dtype}.")
     if not labelled.any() or labelled.all():
         raise DataError(
             f"Trees need labelled positives and unlabelled samples; {int(labelled.sum())} of "
