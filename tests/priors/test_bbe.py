@@ -145,7 +145,7 @@ def test_scan_of_the_authors_returns_zero_when_no_bin_qualifies() -> None:
     assert (found.ratio, found.share_positive, found.bound) == (0.0, 0.0, np.inf)
 
 
-def test_interval_is_the_middle_of_the_slow_bootstrap() -> None:
+def test_interval_spans_the_middle_of_the_slow_bootstrap_and_its_mirror_image() -> None:
     positive, unlabelled = random_scores(2)
     estimate = bbe(positive, unlabelled, resamples=50, coverage=0.8, seed=5)
     rng = np.random.default_rng(5)
@@ -156,8 +156,9 @@ def test_interval_is_the_middle_of_the_slow_bootstrap() -> None:
         for one, other in zip(positive_draws, unlabelled_draws, strict=True)
     ]
     low, high = np.quantile(values, [0.1, 0.9])
-    assert estimate.low == pytest.approx(min(low, estimate.value))
-    assert estimate.high == pytest.approx(max(high, estimate.value))
+    mirrored = (2 * estimate.value - low, 2 * estimate.value - high)
+    assert estimate.low == pytest.approx(max(0, min(low, estimate.value, *mirrored)))
+    assert estimate.high == pytest.approx(min(1, max(high, estimate.value, *mirrored)))
 
 
 @pytest.mark.parametrize("seed", range(10))

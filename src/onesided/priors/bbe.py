@@ -92,20 +92,24 @@ def bbe(
     trained on are not admissible: it is too sure of them, and the value is too low. Pass
     logits in float64 rather than probabilities, which round to 1 and make ties.
 
-    The interval holds the middle `coverage` of the values from `resamples` bootstrap
-    samples of P and of U, with a new best bin each. It covers sampling noise of the
-    scored samples only: not the noise of training, not negatives among the top scores.
+    The interval spans the middle `coverage` of the values from `resamples` bootstrap
+    samples of P and of U, with a new best bin each, and its mirror image about the
+    estimate: choosing the best bin leans to one side, bootstrap samples lean once more
+    the same way, and the mirror image undoes that. It covers sampling noise of the
+    scored samples where the top scores are pure, that is, only positives have them: not
+    the noise of training, not negatives among the top scores.
     40 000 scores and 200 resamples take about a second and 100 MB.
     """
     check_options(coverage=coverage, at_least=[("resamples", resamples, 1), ("seed", seed, 0)])
     bins = _Bins.of(positive_scores, unlabelled_scores, delta=delta, gamma=gamma, ties=ties)
     found = _best(bins)
     values = bins.resampled(resamples, np.random.default_rng(seed))
-    low, high = np.quantile(values, [(1 - coverage) / 2, (1 + coverage) / 2])
+    ends = np.quantile(values, [(1 - coverage) / 2, (1 + coverage) / 2])
+    spanned = np.clip([*ends, *(2 * found.ratio - ends), found.ratio], 0, 1)
     return PriorEstimate(
         value=found.ratio,
-        low=min(float(low), found.ratio),
-        high=max(float(high), found.ratio),
+        low=float(spanned.min()),
+        high=float(spanned.max()),
         method="BBE",
         n_positive=len(bins.positive),
         n_unlabelled=len(bins.unlabelled),
