@@ -13,10 +13,11 @@ from onesided.core.clock import Clock
 from onesided.core.errors import ConfigError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.methods.alignment import EMBEDDING
-from onesided.methods.ncpu import VARIANTS, NcPU, NcPUConfig
+from onesided.methods.ncpu import NcPU, NcPUConfig
 from onesided.nets.build import NetworkConfig, build_backbone, seeded
 
 ROWS, BATCH = 12, 8
+VARIANTS = NcPUConfig.switches
 
 
 def method(**settings: object) -> NcPU:

@@ -17,7 +17,7 @@ from onesided.core.errors import ConfigError
 from onesided.losses.risk import PURisk, nnpu_risk, risk_parts, upu_risk
 from onesided.methods import METHODS
 from onesided.methods.alignment import EMBEDDING
-from onesided.methods.risk import RiskConfig, RiskMethod
+from onesided.methods.risk import Evidence, RiskConfig, RiskMethod
 from onesided.metrics.truth import TruthMetrics, truth_metrics
 from onesided.nets.build import NetworkConfig, build_backbone, seeded
 
@@ -43,7 +43,8 @@ def toy_run(config: RiskConfig, prior: float, seed: int) -> TruthMetrics:
     optimizer = torch.optim.Adam([weight, bias], lr=0.05)
     for _ in range(600):
         optimizer.zero_grad()
-        config.risk(samples @ weight + bias, labelled, truth, prior).objective.backward()  # type: ignore[no-untyped-call]
+        evidence = Evidence(samples @ weight + bias, labelled, truth, prior)
+        config.risk(evidence).objective.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     test = clouds(random, 4000, 6000)
     scores = torch.sigmoid(test @ weight + bias).detach().numpy()
@@ -237,4 +238,4 @@ def test_a_prior_that_is_no_share_is_refused(name: str) -> None:
     config = METHODS[name].from_settings({})
     assert isinstance(config, RiskConfig)
     with pytest.raises(ConfigError, match="between 0 and 1"):
-        config.risk(torch.zeros(4), torch.tensor([True, False, False, False]), None, 1.2)
+        config.risk(Evidence(torch.zeros(4), torch.tensor([True, False, False, False]), None, 1.2))

@@ -59,11 +59,17 @@ class Card:
 
 
 class GradientMethod(nn.Module):
-    """A method that learns by descending a loss, batch by batch."""
+    """A method that learns by descending a loss, batch by batch.
+
+    `forward` and `loss` are to be written. A method that keeps a `backbone` and a
+    `classifier` has its inference for free.
+    """
 
     views: Mapping[str, Augment] = {"classify": Augment.WEAK}
     batching: Batching = Mixed()
     needs: Needs = Needs()
+    backbone: Backbone
+    classifier: nn.Linear
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
         """Run the networks on this shard of the batch."""
@@ -74,12 +80,14 @@ class GradientMethod(nn.Module):
         raise NotImplementedError
 
     def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
-        """Return logits for plain images; inference only."""
-        raise NotImplementedError
+        """Return logits for plain images; inference only. Default: classifier on backbone."""
+        logits: Tensor = self.classifier(self.backbone(images))
+        return logits
 
     def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
-        """Return features for plain images, for t-SNE and neighbours."""
-        raise NotImplementedError
+        """Return features for plain images, for t-SNE and neighbours. Default: backbone."""
+        features: Tensor = self.backbone(images)
+        return features
 
     def inference_state(self) -> dict[str, Tensor]:
         """Return the part of the state that `classify` and `embed` need."""

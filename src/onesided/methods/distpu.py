@@ -170,16 +170,6 @@ class DistPU(GradientMethod):
             },
         )
 
-    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
-        """Return logits."""
-        logits: Tensor = self.classifier(self.backbone(images))
-        return logits
-
-    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
-        """Return the backbone's features."""
-        features: Tensor = self.backbone(images)
-        return features
-
     def _risk(
         self, clean: Float[Tensor, "batch"], labelled: Bool[Tensor, "batch"]
     ) -> Float[Tensor, ""]:

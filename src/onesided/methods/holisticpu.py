@@ -187,16 +187,6 @@ class HolisticPU(GradientMethod):
             },
         )
 
-    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
-        """Return logits."""
-        logits: Tensor = self.classifier(self.backbone(images))
-        return logits
-
-    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
-        """Return the backbone's features."""
-        features: Tensor = self.backbone(images)
-        return features
-
     def _observe(
         self,
         weak: Float[Tensor, "batch"],

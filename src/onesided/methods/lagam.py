@@ -214,11 +214,6 @@ class LaGAM(GradientMethod):
         logits[:, POSITIVE] = margin
         return logits
 
-    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
-        """Return the backbone's features."""
-        features: Tensor = self.backbone(images)
-        return features
-
     def _settled(self, clock: Clock) -> bool:
         return clock.epoch >= self.config.warmup_epochs
 

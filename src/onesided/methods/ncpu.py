@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor
 
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
@@ -38,6 +38,7 @@ from onesided.methods.alignment import (
     AlignmentConfig,
 )
 from onesided.methods.base import Card, GradientMethod
+from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import classifier
 from onesided.nets.standardise import Backbone
 from onesided.state.prototypes import Normalisation, Prototypes
@@ -46,21 +47,21 @@ from onesided.state.threshold import SelfAdaptiveThreshold
 
 PAPER_EPOCHS = 1300
 
-VARIANTS: Mapping[str, Mapping[str, Any]] = {
-    "paper": {},
-    "released": {
-        "bound": "coordinate",
-        "self_pair": "plain",
-        "prototype_normalisation": "batch",
-        "vote": "before",
-        "threshold_rows": "unlabelled",
-        "confidence_cap": 0.8,
-    },
-}
 
-
-class NcPUConfig(AlignmentConfig):
+class NcPUConfig(AlignmentConfig, VariantConfig):
     """Settings of NcPU; the defaults are the paper's."""
+
+    switches: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "released": {
+            "bound": "coordinate",
+            "self_pair": "plain",
+            "prototype_normalisation": "batch",
+            "vote": "before",
+            "threshold_rows": "unlabelled",
+            "confidence_cap": 0.8,
+        },
+    }
 
     variant: Literal["paper", "released"] = "paper"
     """A bundle of switches: the published mathematics, or what the authors' code does. Every
@@ -102,13 +103,6 @@ class NcPUConfig(AlignmentConfig):
             "released": "the six switches as the authors' code sets them",
         },
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_switches_of_the_variant(cls, settings: Any) -> Any:  # noqa: ANN401 - pydantic's
-        if not isinstance(settings, Mapping):
-            return settings
-        return {**VARIANTS.get(str(settings.get("variant", "paper")), {}), **settings}
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "NcPU":
         """Return an untrained NcPU."""
@@ -173,16 +167,6 @@ class NcPU(GradientMethod):
             terms=terms,
             watched=self._watched(vote, gated, probability, ~batch.labelled),
         )
-
-    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
-        """Return logits; inference needs backbone and classifier only."""
-        logits: Tensor = self.classifier(self.backbone(images))
-        return logits
-
-    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
-        """Return the backbone's features."""
-        features: Tensor = self.backbone(images)
-        return features
 
     def _move_prototypes_and_vote(
         self,

@@ -196,16 +196,6 @@ class PiCO(GradientMethod):
             },
         )
 
-    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
-        """Return logits; inference needs backbone and classifier only."""
-        logits: Tensor = self.classifier(self.backbone(images))
-        return logits
-
-    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
-        """Return the backbone's features."""
-        features: Tensor = self.backbone(images)
-        return features
-
     def _vote_and_move_prototypes(
         self,
         query: Float[Tensor, "batch dim"],

@@ -6,6 +6,7 @@ branch beside it is NcPU's own. `alignment = "none"`, the default here, is the b
 its authors published it.
 """
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
@@ -26,6 +27,7 @@ from onesided.losses.classification import (
 from onesided.losses.entropy import mean_entropy
 from onesided.losses.risk import (
     PURisk,
+    RiskParts,
     Surrogate,
     imbalanced_risk,
     nnpu_risk,
@@ -39,6 +41,33 @@ from onesided.nets.heads import classifier
 from onesided.nets.standardise import Backbone
 
 BALANCES = {"balanced": balanced_cross_entropy, "plain": plain_cross_entropy}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a risk is computed from.
+
+    Attributes:
+        margin: Logit of positive minus logit of negative.
+        labelled: Which rows are labelled positive.
+        truth: True classes, only for a method that declared the need.
+        prior: Share of positives among the unlabelled, likewise.
+    """
+
+    margin: Float[Tensor, "batch"]
+    labelled: Bool[Tensor, "batch"]
+    truth: Int64[Tensor, "batch"] | None = None
+    prior: float | None = None
+
+    @property
+    def share(self) -> float:
+        """The prior, which the method declared to need."""
+        assert self.prior is not None, "declared in `needs`, so the run provides it"
+        return self.prior
+
+    def parts(self, surrogate: Surrogate) -> RiskParts:
+        """Return the three means that PU risks are made of."""
+        return risk_parts(self.margin, self.labelled, surrogate)
 
 
 class RiskConfig(AlignmentConfig):
@@ -55,13 +84,7 @@ class RiskConfig(AlignmentConfig):
         """Return the untrained method."""
         return RiskMethod(self, facts, backbone)
 
-    def risk(
-        self,
-        margin: Float[Tensor, "batch"],
-        labelled: Bool[Tensor, "batch"],
-        truth: Int64[Tensor, "batch"] | None,
-        prior: float | None,
-    ) -> PURisk:
+    def risk(self, seen: Evidence) -> PURisk:
         """Return the classification risk of one batch."""
         raise NotImplementedError
 
@@ -92,7 +115,8 @@ class RiskMethod(GradientMethod):
     def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
         """Return risk + w_r x alignment + w_ent x entropy."""
         logits = outputs["logits"]
-        risk = self.config.risk(margin(logits), batch.labelled, batch.truth, self.prior)
+        evidence = Evidence(margin(logits), batch.labelled, batch.truth, self.prior)
+        risk = self.config.risk(evidence)
         total, terms = risk.objective, {"risk": risk.value}
         if self.branch is not None:
             pairs = self._same_class(logits.detach(), batch, clock)
@@ -108,16 +132,6 @@ class RiskMethod(GradientMethod):
             "ascending": risk.ascending.float(),
         }
         return Losses(total, terms, watched)
-
-    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
-        """Return logits."""
-        logits: Tensor = self.classifier(self.backbone(images))
-        return logits
-
-    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
-        """Return the backbone's features."""
-        features: Tensor = self.backbone(images)
-        return features
 
     def _same_class(
         self, logits: Float[Tensor, "batch 2"], batch: PUBatch, clock: Clock
@@ -146,15 +160,9 @@ class CEConfig(RiskConfig):
         variants={"balanced": "both classes weigh the same", "plain": "every sample does"},
     )
 
-    def risk(
-        self,
-        margin: Float[Tensor, "batch"],
-        labelled: Bool[Tensor, "batch"],
-        truth: Int64[Tensor, "batch"] | None,
-        prior: float | None,
-    ) -> PURisk:
+    def risk(self, seen: Evidence) -> PURisk:
         """Return cross entropy with unlabelled as negative."""
-        return _descended(BALANCES[self.balance](margin, labelled))
+        return _descended(BALANCES[self.balance](seen.margin, seen.labelled))
 
 
 class SupervisedConfig(CEConfig):
@@ -171,16 +179,10 @@ class SupervisedConfig(CEConfig):
         variants={"balanced": "both classes weigh the same", "plain": "every sample does"},
     )
 
-    def risk(
-        self,
-        margin: Float[Tensor, "batch"],
-        labelled: Bool[Tensor, "batch"],
-        truth: Int64[Tensor, "batch"] | None,
-        prior: float | None,
-    ) -> PURisk:
+    def risk(self, seen: Evidence) -> PURisk:
         """Return cross entropy with the true classes."""
-        assert truth is not None, "declared in `needs`, so the loader provides it"
-        return _descended(BALANCES[self.balance](margin, truth == POSITIVE))
+        assert seen.truth is not None, "declared in `needs`, so the loader provides it"
+        return _descended(BALANCES[self.balance](seen.margin, seen.truth == POSITIVE))
 
 
 class UPUConfig(RiskConfig):
@@ -200,15 +202,9 @@ class UPUConfig(RiskConfig):
         variants={"sigmoid": "2014", "logistic": "2015, convex", "double_hinge": "2015, convex"},
     )
 
-    def risk(
-        self,
-        margin: Float[Tensor, "batch"],
-        labelled: Bool[Tensor, "batch"],
-        truth: Int64[Tensor, "batch"] | None,
-        prior: float | None,
-    ) -> PURisk:
+    def risk(self, seen: Evidence) -> PURisk:
         """Return the unbiased risk."""
-        return upu_risk(risk_parts(margin, labelled, self.surrogate), _given(prior))
+        return upu_risk(seen.parts(self.surrogate), seen.share)
 
 
 class NNPUConfig(UPUConfig):
@@ -229,16 +225,10 @@ class NNPUConfig(UPUConfig):
         variants={"sigmoid": "as published", "logistic": "unbounded", "double_hinge": "unbounded"},
     )
 
-    def risk(
-        self,
-        margin: Float[Tensor, "batch"],
-        labelled: Bool[Tensor, "batch"],
-        truth: Int64[Tensor, "batch"] | None,
-        prior: float | None,
-    ) -> PURisk:
+    def risk(self, seen: Evidence) -> PURisk:
         """Return the non-negative risk."""
-        parts = risk_parts(margin, labelled, self.surrogate)
-        return nnpu_risk(parts, _given(prior), step=self.step, tolerance=self.tolerance)
+        parts = seen.parts(self.surrogate)
+        return nnpu_risk(parts, seen.share, step=self.step, tolerance=self.tolerance)
 
 
 class ImbPUConfig(NNPUConfig):
@@ -259,27 +249,16 @@ class ImbPUConfig(NNPUConfig):
         variants={"published": "as published", "released": "as the NcPU authors' code runs it"},
     )
 
-    def risk(
-        self,
-        margin: Float[Tensor, "batch"],
-        labelled: Bool[Tensor, "batch"],
-        truth: Int64[Tensor, "batch"] | None,
-        prior: float | None,
-    ) -> PURisk:
+    def risk(self, seen: Evidence) -> PURisk:
         """Return the re-weighted non-negative risk."""
         formula = imbalanced_risk if self.variant == "published" else released_imbalanced_risk
         return formula(
-            risk_parts(margin, labelled, self.surrogate),
-            _given(prior),
+            seen.parts(self.surrogate),
+            seen.share,
             target_prior=self.target_prior,
             step=self.step,
             tolerance=self.tolerance,
         )
-
-
-def _given(prior: float | None) -> float:
-    assert prior is not None, "declared in `needs`, so the run provides it"
-    return prior
 
 
 def _descended(loss: Float[Tensor, ""]) -> PURisk:

@@ -17,7 +17,7 @@ start with all of U as negative begins the circle.
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Bool, Float64
 from pydantic import Field
 from torch import Tensor
 
@@ -122,16 +122,6 @@ class TEDn(GradientMethod):
             "kept_called_positive": mean_or_zero(called, kept),
         }
         return Losses(risk, {"risk": risk}, watched)
-
-    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
-        """Return logits."""
-        logits: Tensor = self.classifier(self.backbone(images))
-        return logits
-
-    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
-        """Return the backbone's features."""
-        features: Tensor = self.backbone(images)
-        return features
 
     def begin_epoch(self, clock: Clock, sweep: Sweep) -> None:
         """Estimate alpha with what the epoch before has learnt and, once warm, re-rank U."""

@@ -139,11 +139,6 @@ class VPU(GradientMethod):
         logits[:, POSITIVE] += self.largest.shift().to(logits.dtype)
         return logits
 
-    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
-        """Return the backbone's features."""
-        features: Tensor = self.backbone(images)
-        return features
-
     def inference_state(self) -> dict[str, Tensor]:
         """Return the networks and the margin that normalises them."""
         return {**super().inference_state(), "largest.value": self.largest.value}

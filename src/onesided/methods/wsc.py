@@ -210,16 +210,6 @@ class WSC(GradientMethod):
             },
         )
 
-    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
-        """Return logits; inference needs backbone and classifier only."""
-        logits: Tensor = self.classifier(self.backbone(images))
-        return logits
-
-    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
-        """Return the backbone's features."""
-        features: Tensor = self.backbone(images)
-        return features
-
     def _ramp(self, clock: Clock) -> float:
         """Return e / E: classes must be known before pairs of one class mean anything."""
         return clock.epoch / clock.epochs
