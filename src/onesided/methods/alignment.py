@@ -53,6 +53,10 @@ class AlignmentConfig(MethodConfig):
     projector_width: int = Field(default=2048, ge=1)
     """Hidden units of the projector."""
 
+    def budget_learning_rate(self) -> float:
+        """Return a small rate with alignment: w_r multiplies how fast representations move."""
+        return super().budget_learning_rate() if self.alignment == "none" else 0.002
+
 
 class AlignmentBranch(nn.Module):
     """Projector and predictor of the online network, and the target network beside it."""

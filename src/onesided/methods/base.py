@@ -142,12 +142,14 @@ class MethodConfig(Config):
 
     needs: ClassVar[Needs] = Needs()
     card: ClassVar[Card]
-    budget_learning_rate: ClassVar[float] = 0.02
-    """Learning rate where epochs are few: ten times and more what 1300 epochs can afford."""
 
     def build(self, facts: DataFacts, backbone: Backbone) -> Method:
         """Return the untrained method."""
         raise NotImplementedError
+
+    def budget_learning_rate(self) -> float:
+        """Return the rate where epochs are few: more than 1300 epochs would bear."""
+        return 0.02
 
     def for_budget(self, epochs: int) -> "MethodConfig":
         """Return settings that suit a run of this many epochs; by default unchanged."""

@@ -79,8 +79,6 @@ class HolisticPUConfig(VariantConfig):
     """When BatchNorm learns its statistics in the second stage; the authors' loop forgets to
     after the first epoch."""
 
-    # At ten times this rate a small network has learned before it is watched.
-    budget_learning_rate: ClassVar[float] = 0.002
     card: ClassVar[Card] = Card(
         title="HolisticPU",
         summary="Watches how predictions move during training; what falls steadily is negative.",
@@ -100,6 +98,10 @@ class HolisticPUConfig(VariantConfig):
     def build(self, facts: DataFacts, backbone: Backbone) -> "HolisticPU":
         """Return an untrained HolisticPU."""
         return HolisticPU(self, facts, backbone)
+
+    def budget_learning_rate(self) -> float:
+        """Return a small rate: at ten times it a network has learned before it is watched."""
+        return 0.002
 
     def for_budget(self, epochs: int) -> "HolisticPUConfig":
         """Return settings with the published proportion of the stages, in passes over U.

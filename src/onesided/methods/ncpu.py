@@ -88,8 +88,6 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
     confidence_cap: float = Field(default=1.0, gt=0, le=1)
     """Upper limit of the threshold's confidence; 1 means none (paper), 0.8 in released code."""
 
-    # w_r multiplies the rate at which representations move, so what suits them is small.
-    budget_learning_rate: ClassVar[float] = 0.002
     card: ClassVar[Card] = Card(
         title="NcPU",
         summary="Learns representations that survive wrong labels, and with them who is positive.",

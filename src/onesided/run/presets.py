@@ -66,7 +66,7 @@ def _budget_settings(
         "train": {
             "epochs": epochs,
             "batch_size": batch_size,
-            "learning_rate": config.budget_learning_rate,
+            "learning_rate": config.budget_learning_rate(),
         },
         "method": config.for_budget(epochs).model_dump(mode="json"),
     }
