@@ -8,6 +8,9 @@ BIN := $(VENV)/bin
 demo: $(VENV)/ready
 	$(BIN)/onesided demo -o runs/demo
 
+# One thread per test process: two libraries with two threads each fight over two cores.
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 2
 
