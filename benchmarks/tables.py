@@ -19,7 +19,7 @@ DIFFERENCES = ("oa", "f1", "auc")
 NOTHING = "-"
 HOW_TO_READ = (
     "Figures are those of the last epoch on the test set, in percent: mean ± standard deviation "
-    "over the seeds that finished. The test set chooses nothing, neither settings nor epoch; a "
+    "over the seeds that finished. No epoch is chosen on the test set; a "
     "method that keeps an earlier epoch, as its paper does, chooses it on held-out P and U. "
     "A degenerate run (it calls everything, or nothing, positive, or does not separate) counts in "
     "the mean like any other and is marked."
