@@ -30,7 +30,9 @@ def arrays(
 ) -> dict[str, np.ndarray]:
     """What was saved for the report; t-SNE takes seconds, so once."""
     path = tmp_path_factory.mktemp("gallery") / "report.npz"
-    save_report_data(path, split, predictor.scores(split.train.values), predictor)
+    assert split.validation is not None
+    scores, held_out = (predictor.scores(p.values) for p in (split.train, split.validation))
+    save_report_data(path, split, scores, held_out, predictor)
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
@@ -80,7 +82,7 @@ def test_a_collapsed_network_gets_pictures_and_no_map(
             parameter.fill_(weight)
     scores = np.full(len(split.train), 0.5)
     predictor = Predictor(method, torch.device("cpu"))
-    save_report_data(tmp_path / "report.npz", split, scores, predictor)
+    save_report_data(tmp_path / "report.npz", split, scores, None, predictor)
     with np.load(tmp_path / "report.npz", allow_pickle=False) as archive:
         assert "top_images" in archive.files
         assert "embedding" not in archive.files

@@ -1,5 +1,6 @@
 """What training gives: something that scores samples."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,7 @@ class Predictor:
         """
         rows = _selection(values)
         if isinstance(self.method, GradientMethod):
-            logits = self._run(self.method.classify, rows).double()
+            logits = _run(self.method, self.method.classify, rows, self.device).double()
             return torch.sigmoid(logits[:, POSITIVE] - logits[:, NEGATIVE]).numpy()
         pieces = range(0, len(rows), DIRECT_ROWS)
         flat = (rows.take(slice(at, at + DIRECT_ROWS)) for at in pieces)
@@ -52,13 +53,17 @@ class Predictor:
         """Return features for every sample, or None where the method has none."""
         if not isinstance(self.method, GradientMethod):
             return None
-        return self._run(self.method.embed, _selection(values)).float().numpy()
+        return _run(self.method, self.method.embed, _selection(values), self.device).float().numpy()
 
-    def _run(self, function: "object", rows: Selection) -> Tensor:
-        assert isinstance(self.method, GradientMethod)
-        assert callable(function)
-        with evaluating(self.method):
-            return run_over(function, rows, self.device)
+
+def _run(
+    method: GradientMethod,
+    function: Callable[[Tensor], Tensor],
+    rows: Selection,
+    device: torch.device,
+) -> Tensor:
+    with evaluating(method):
+        return run_over(function, rows, device)
 
 
 def _selection(values: Selection | np.ndarray) -> Selection:

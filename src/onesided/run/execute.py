@@ -152,19 +152,23 @@ def _finish(
     """Write model, scores, report data and, last of all, the result."""
     split = loaded.split
     save_model(folder.path, predictor.method, _description(config, loaded, predictor, prior))
-    parts = [part for part in (split.train, split.validation) if part is not None]
-    scored = [(part, predictor.scores(part.values)) for part in parts]
+    scores = predictor.scores(split.train.values)
+    scored = [(split.train, scores)]
+    held_out = None
+    if split.validation is not None:
+        held_out = predictor.scores(split.validation.values)
+        scored.append((split.validation, held_out))
     folder.write_table(
         SCORES,
         ("item", "score", "rank", "decision"),
         ranked_rows(
-            [part.names[row] for part in parts for row in np.flatnonzero(~part.labelled)],
-            np.concatenate([scores[~part.labelled] for part, scores in scored]),
+            [part.names[row] for part, _ in scored for row in np.flatnonzero(~part.labelled)],
+            np.concatenate([values[~part.labelled] for part, values in scored]),
             predictor.threshold,
         ),
     )
-    evaluation = evaluate_held_out(predictor, split, prior)
-    save_report_data(folder.path / REPORT_DATA, split, scored[0][1], predictor)
+    evaluation = evaluate_held_out(held_out, split, predictor.threshold, prior)
+    save_report_data(folder.path / REPORT_DATA, split, scores, held_out, predictor)
     content = _result(config, loaded, predictor, prior, evaluation, seconds)
     folder.write_json(RESULT, content)
 
@@ -182,20 +186,19 @@ def ranked_rows(
 
 
 def evaluate_held_out(
-    predictor: Predictor, split: PUSplit, prior: PriorUsed | None
+    scores: np.ndarray | None, split: PUSplit, threshold: float, prior: PriorUsed | None
 ) -> PUEvaluation | None:
-    """Return what held-out P and U say about the model, or None where nothing is held out."""
+    """Return what the scores of held-out P and U say, or None where nothing is held out."""
     data = split.validation
-    if data is None:
+    if data is None or scores is None:
         return None
-    scores = predictor.scores(data.values)
     interval = None
     if prior is not None and prior.low is not None and prior.high is not None:
         interval = (prior.low, prior.high)
     return evaluate_pu(
         scores[data.labelled],
         scores[~data.labelled],
-        threshold=predictor.threshold,
+        threshold=threshold,
         scenario=split.scenario,
         prior=prior.value if prior else None,
         prior_interval=interval,

@@ -13,13 +13,26 @@ GROUP_SIZE = 24
 MAP_ROWS = 1000
 
 
-def save_report_data(path: Path, split: PUSplit, scores: np.ndarray, predictor: Predictor) -> None:
-    """Write pictures and numbers for the report, without a single pickled object."""
+def save_report_data(
+    path: Path,
+    split: PUSplit,
+    scores: np.ndarray,
+    held_out: np.ndarray | None,
+    predictor: Predictor,
+) -> None:
+    """Write pictures and numbers for the report, without a single pickled object.
+
+    Args:
+        path: File to write.
+        split: The PU problem.
+        scores: Of every training row.
+        held_out: Of every held-out row, None where nothing is held out.
+        predictor: Gives the map of features and the threshold.
+    """
     train = split.train
-    held_out = split.validation
     arrays: dict[str, np.ndarray] = {"positive_scores": scores[train.labelled]}
-    if held_out is not None:
-        arrays["positive_scores"] = predictor.scores(held_out.values)[held_out.labelled]
+    if split.validation is not None and held_out is not None:
+        arrays["positive_scores"] = held_out[split.validation.labelled]
     arrays |= _map_of_features(split, scores, predictor)
     if len(split.sample_shape) == 3:
         for group, rows in _groups(train.labelled, scores, predictor.threshold).items():
