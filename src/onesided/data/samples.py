@@ -1,5 +1,6 @@
 """The first noun of the line: images or vectors, what class they are, what they are called."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -25,6 +26,8 @@ class Samples:
         class_names: Names of the classes, in the order of their index.
         kind: Which augmentation suits these items.
         skipped: Files that could not be read, with the reason.
+        groups: Which items belong together: kind of group (tile, event) to the group of
+            each item. Empty where nothing is known of it.
     """
 
     values: np.ndarray
@@ -33,6 +36,7 @@ class Samples:
     class_names: tuple[str, ...] = ()
     kind: ImageKind = "photograph"
     skipped: tuple[tuple[str, str], ...] = ()
+    groups: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.values.ndim == 4 and self.values.dtype != np.uint8:
@@ -61,10 +65,13 @@ class Samples:
 class Source:
     """A data set as its publisher ships it: training part, test part, or both.
 
-    `unlabelled` is set where the publisher provides a part without classes (STL-10).
+    `unlabelled` is set where the publisher provides a part without classes (STL-10), and
+    `train_share` where there is no test part: a split then trains on that share of the
+    samples and tests on the rest.
     """
 
     train: Samples
     test: Samples | None = None
     unlabelled: Samples | None = None
     files: tuple[Path, ...] = field(default=())
+    train_share: float | None = None

@@ -28,6 +28,7 @@ from onesided.data.dataset import (
     Scenario,
     Selection,
 )
+from onesided.data.hold_out import HeldOut, hold_out
 from onesided.data.samples import Samples, Source
 
 MINIMUM_POSITIVES = 10
@@ -53,6 +54,9 @@ class SplitRecipe(Config):
     """Held-out samples of each class whose label is known, for methods that need them."""
     scenario: Scenario = "case-control"
     """How P and U came about."""
+    grouping: str | None = None
+    """Kind of group, such as tile or event, that is never both trained and tested on; for data
+    sets without a test part. Left out: divided sample by sample, as in the paper."""
     seed: int = 57
     """Seed of the split, apart from the run's seed: repeats share one split, as in the paper."""
 
@@ -74,11 +78,13 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
     paper's authors used.
     """
     train = source.train
+    held_out = hold_out(source, recipe.grouping, _legacy_generator(recipe.seed))
+    rows = np.arange(len(train)) if held_out is None else held_out.train
     positive = np.isin(train.classes, recipe.positive_classes)
     negative = ~positive & (train.classes != UNKNOWN)
     random = _legacy_generator(recipe.seed)
-    positives = _Deck("positives", np.flatnonzero(positive), random)
-    negatives = _Deck("negatives", np.flatnonzero(negative), random)
+    positives = _Deck("positives", rows[positive[rows]], random)
+    negatives = _Deck("negatives", rows[negative[rows]], random)
 
     if (pool := source.unlabelled) is not None and recipe.prior is None:
         deck = _Deck("unlabelled samples", np.arange(len(pool)), random)
@@ -91,9 +97,9 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
     labelled, unlabelled = deal(
         positives, negatives, recipe.positives, recipe.unlabelled, recipe.prior, random
     )
-    held_out = None
+    validation = None
     if recipe.validation_positives:
-        held_out = deal(
+        validation = deal(
             positives,
             negatives,
             recipe.validation_positives,
@@ -103,8 +109,8 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
         )
     return PUSplit(
         train=_pu(train, positive, labelled, unlabelled),
-        test=_labelled(source.test, recipe),
-        validation=_pu(train, positive, *held_out) if held_out else None,
+        test=_test_part(source, recipe, held_out),
+        validation=_pu(train, positive, *validation) if validation else None,
         clean=_clean(train, recipe, positives, negatives),
         kind=train.kind,
         scenario=recipe.scenario,
@@ -119,23 +125,23 @@ def split_one_sided(
     scenario: Scenario,
     seed: int,
     test: LabelledDataset | None = None,
+    fewest: int = MINIMUM_POSITIVES,
 ) -> PUSplit:
     """Hold a share of people's own P and U out for evaluation; train on the rest.
 
     Known negatives are kept out of U. With truth for nobody, `test` is what the caller
-    has, or None.
+    has, or None. Fewer positives or unlabelled samples than `fewest` are refused.
     """
     positives = np.flatnonzero(labelled)
     unlabelled = np.flatnonzero(~labelled & (samples.classes == UNKNOWN))
-    if len(positives) < MINIMUM_POSITIVES:
+    if len(positives) < fewest:
         raise DataError(
-            f"{len(positives)} positives are too few to learn from; at least {MINIMUM_POSITIVES} "
-            "are needed, and fifty or more are better. Label some more."
+            f"{len(positives)} positives are too few to learn from; at least {fewest} are "
+            "needed, and fifty or more are better. Label some more."
         )
-    if len(unlabelled) < MINIMUM_POSITIVES:
+    if len(unlabelled) < fewest:
         raise DataError(
-            f"{len(unlabelled)} unlabelled samples are too few; at least {MINIMUM_POSITIVES} "
-            "are needed."
+            f"{len(unlabelled)} unlabelled samples are too few; at least {fewest} are needed."
         )
     random = _legacy_generator(seed)
     positives, unlabelled = random.permutation(positives), random.permutation(unlabelled)
@@ -292,6 +298,15 @@ def _known(samples: Samples, recipe: SplitRecipe, index: np.ndarray) -> Labelled
         truth=np.where(positive, POSITIVE, NEGATIVE).astype(np.int64),
         names=tuple(samples.names[row] for row in index),
     )
+
+
+def _test_part(
+    source: Source, recipe: SplitRecipe, held_out: HeldOut | None
+) -> LabelledDataset | None:
+    if held_out is None:
+        return _labelled(source.test, recipe)
+    known = source.train.classes[held_out.test] != UNKNOWN
+    return _known(source.train, recipe, held_out.test[known])
 
 
 def _labelled(samples: Samples | None, recipe: SplitRecipe) -> LabelledDataset | None:

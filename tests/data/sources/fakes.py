@@ -19,6 +19,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from onesided.data.sources.xbd_prepare import prepare_xbd
+from tests.geo.fakes import write_abcd, write_xbd_event
+
 CIFAR10_NAMES = "airplane automobile bird cat deer dog frog horse ship truck".split()  # noqa: SIM905
 BATCH = 20
 
@@ -126,6 +129,18 @@ def write_stl10(root: Path) -> None:
         if name != "unlabeled":
             labels = fake_classes(count, 10).astype(np.uint8) + 1
             (folder / f"{name}_y.bin").write_bytes(labels.tobytes())
+
+
+def write_abcd_pairs(root: Path) -> None:
+    """Write 60 pairs of patches, half of them washed away."""
+    write_abcd(root, seed=0, pairs=60)
+
+
+def write_prepared_xbd(root: Path) -> None:
+    """Write two small events of xBD, and cut the buildings out."""
+    for seed, event in enumerate(("volcano-miniature", "flood-miniature")):
+        write_xbd_event(root, seed=seed, tiles=2, buildings_per_tile=25, size=160, event=event)
+    prepare_xbd(root, lambda done, total: None)
 
 
 def python2_pickle(values: Mapping[str, PickledValue]) -> bytes:
@@ -239,6 +254,10 @@ FAKES: Mapping[str, Callable[[Path], None]] = MappingProxyType(
         "cifar10": write_cifar10_binary,
         "cifar100": write_cifar100_python,
         "stl10": write_stl10,
+        "abcd": write_abcd_pairs,
+        "xbd": write_prepared_xbd,
+        "breast-cancer": write_nothing,
+        "digit-vectors": write_nothing,
         "toy-vectors": write_nothing,
         "toy-images": write_nothing,
     }

@@ -10,9 +10,10 @@ from types import MappingProxyType
 
 from onesided.core.config import nearest
 from onesided.core.errors import ConfigError
+from onesided.data.by_hand import ByHand
 from onesided.data.download import Archive, Layout
 from onesided.data.samples import Source
-from onesided.data.sources import cifar, digits, idx, stl10, toy
+from onesided.data.sources import abcd, cifar, digits, idx, stl10, tabular, toy, xbd
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class SourceEntry:
         validation_positives: Further labelled positives, held out.
         mean: Per channel, of values from 0 to 1; per feature of vectors.
         std: The same, standard deviation.
-        layouts: How it lies on disk; the first is what is fetched, none if it is embedded.
+        layouts: How it lies on disk; the first is what is fetched. None if it is embedded, or
+            if people have to fetch it.
+        by_hand: How people get it, where their consent to a licence is asked for.
         listed: Whether people see it; sets for tests are not for them.
     """
 
@@ -49,12 +52,23 @@ class SourceEntry:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     layouts: tuple[Layout, ...] = ()
+    by_hand: ByHand | None = None
     listed: bool = True
 
     @property
     def archives(self) -> tuple[Archive, ...]:
         """What `onesided data get` fetches; nothing if the set is embedded."""
         return self.layouts[0].archives if self.layouts else ()
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it needs no files."""
+        return not self.layouts and self.by_hand is None
+
+
+def _of_255(*values: float) -> tuple[float, ...]:
+    """Return statistics that were published on the scale of bytes, on the scale of 0 to 1."""
+    return tuple(value / 255 for value in values)
 
 
 SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
@@ -132,6 +146,68 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             mean=(0.5, 0.5, 0.5),
             std=(0.5, 0.5, 0.5),
             layouts=stl10.LAYOUTS,
+        ),
+        abcd.NAME: SourceEntry(
+            load=abcd.load_abcd,
+            title="ABCD",
+            summary="8444 buildings from the air before and after a tsunami, 6 channels of "
+            "128x128; positive: washed away",
+            licence="Non-commercial use only; images (c) PASCO corporation. Fujita et al., MVA "
+            "2017, https://github.com/gistairc/ABCDdataset",
+            positive_classes=abcd.POSITIVE_CLASSES,
+            positives=300,
+            unlabelled=4000,
+            prior=0.5,
+            validation_unlabelled=400,
+            validation_positives=30,
+            mean=_of_255(119.9391, 114.9877, 103.1147, 140.6345, 142.3115, 130.3468),
+            std=_of_255(69.6637, 66.0012, 65.2355, 35.8397, 32.8773, 33.7203),
+            by_hand=abcd.BY_HAND,
+        ),
+        xbd.NAME: SourceEntry(
+            load=xbd.load_xbd,
+            title="xBD",
+            summary="buildings in satellite images after disasters, cut out, colour of 64x64; "
+            "positive: major damage, destroyed",
+            licence="CC BY-NC-SA 4.0, non-commercial. Gupta et al. 2019, arXiv:1911.09296.",
+            positive_classes=xbd.POSITIVE_CLASSES,
+            positives=500,
+            unlabelled=20000,
+            prior=0.4,
+            validation_unlabelled=2000,
+            validation_positives=50,
+            mean=_of_255(82.5567, 103.9388, 98.9924),
+            std=_of_255(35.2087, 33.5893, 38.6644),
+            by_hand=xbd.BY_HAND,
+        ),
+        tabular.BREAST_CANCER: SourceEntry(
+            load=tabular.load_breast_cancer,
+            title="Breast cancer Wisconsin (diagnostic)",
+            summary="569 tumours by 30 numbers, embedded; positive: malignant",
+            licence="CC BY 4.0. Wolberg, Mangasarian, Street and Street 1993, UCI Machine Learning "
+            "Repository.",
+            positive_classes=(tabular.MALIGNANT,),
+            positives=30,
+            unlabelled=200,
+            prior=0.3,
+            validation_unlabelled=60,
+            validation_positives=15,
+            mean=(0.0,) * tabular.BREAST_CANCER_FEATURES,
+            std=(1.0,) * tabular.BREAST_CANCER_FEATURES,
+        ),
+        tabular.DIGIT_VECTORS: SourceEntry(
+            load=tabular.load_digit_vectors,
+            title="Handwritten digits, as vectors",
+            summary="1797 digits by 64 numbers, embedded; positive: even digits",
+            licence="CC BY 4.0. Alpaydin and Kaynak 1998, UCI Machine Learning Repository.",
+            positive_classes=(0, 2, 4, 6, 8),
+            positives=40,
+            unlabelled=800,
+            prior=0.4,
+            validation_unlabelled=100,
+            validation_positives=20,
+            mean=(0.0,) * tabular.DIGIT_FEATURES,
+            std=(1.0,) * tabular.DIGIT_FEATURES,
         ),
         "toy-vectors": SourceEntry(
             load=toy.load_toy_vectors,

@@ -1,0 +1,168 @@
+"""From the outline of a building to the piece of image that shows it.
+
+Outlines are in pixels: x to the right, y downwards, (0, 0) the corner of the first pixel.
+
+The NcPU paper (appendix on data sets): "each building is buffered by a distance equal to
+0.5 times its size, and the minimum bounding rectangle of each buffer is cropped". It does
+not say what size is, nor whether the rectangle may be turned. Here size is the longer side
+of the outline's upright bounding rectangle, and the rectangle of the buffer is upright too,
+the sense that "minimum bounding rectangle" has in maps. So a square building fills the
+middle quarter of its crop. A rectangle that is no square is stretched to one.
+"""
+
+import importlib
+import math
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image
+
+from onesided.core.errors import DataError
+
+Window = tuple[float, float, float, float]
+"""Left, top, right and bottom in pixels; may lie partly outside the image."""
+
+MARGIN = 0.5
+"""Width of the buffer in sizes of the building (the paper's number)."""
+SMALLEST = 1e-3
+"""Pixels; what is smaller is a slip of the hand, and cannot be stretched."""
+MAXIMUM_PIXELS = 64_000_000
+"""A window with more is no building, and would eat all memory."""
+
+
+class Outline(Protocol):
+    """What is asked of a geometry of shapely, which may not be installed."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no points."""
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Smallest x, smallest y, largest x, largest y."""
+
+
+class BadPolygon(DataError):
+    """An outline that bounds nothing.
+
+    Attributes:
+        reason: Continues a sentence that starts with the building's name.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The outline {reason}.")
+
+
+def require_shapely() -> Any:  # noqa: ANN401
+    """Return the module shapely, or say how to get it."""
+    try:
+        return importlib.import_module("shapely")
+    except ImportError as error:
+        raise DataError(
+            "Outlines of buildings take shapely to read, which is not installed: "
+            "pip install onesided[geo]"
+        ) from error
+
+
+def polygon_from_wkt(text: object) -> Outline:
+    """Return the outline that well-known text describes, such as `POLYGON ((0 0, ...))`."""
+    shapely = require_shapely()
+    if not isinstance(text, str):
+        raise BadPolygon(f"is {type(text).__name__} instead of well-known text")
+    try:
+        with np.errstate(invalid="ignore"):  # NaN among the numbers: told by sound_polygon
+            geometry: Outline = shapely.from_wkt(text)
+    except shapely.errors.ShapelyError as error:
+        raise BadPolygon(f"is not well-known text ({error})") from error
+    return geometry
+
+
+def sound_polygon(geometry: Outline | None) -> tuple[Outline, bool]:
+    """Return an outline that bounds an area, and whether it had to be repaired.
+
+    A ring that crosses itself is taken apart into the areas it bounds, holes and several
+    parts stay. What bounds no area at all is refused.
+
+    Raises:
+        BadPolygon: With the reason.
+    """
+    shapely = require_shapely()
+    if geometry is None or geometry.is_empty:
+        raise BadPolygon("is empty")
+    if not np.isfinite(shapely.get_coordinates(geometry)).all():
+        raise BadPolygon("has coordinates that are not numbers")
+    was_valid = bool(shapely.is_valid(geometry))
+    parts = shapely.get_parts(geometry if was_valid else shapely.make_valid(geometry))
+    # Repair leaves lines and points where an outline touches itself; collections nest once.
+    areas = [part for part in shapely.get_parts(parts) if part.geom_type == "Polygon"]
+    if not areas or sum(part.area for part in areas) <= 0:
+        raise BadPolygon("bounds no area")
+    sound = areas[0] if len(areas) == 1 else shapely.multipolygons(areas)
+    return sound, not was_valid
+
+
+def building_window(polygon_xy: Outline, *, margin: float = MARGIN) -> Window:
+    """Return the upright rectangle around the buffer of a building.
+
+    The buffer is `margin` times the longer side of the building's own rectangle. Nothing
+    has to be buffered for that: the rectangle of a buffer is the rectangle of what was
+    buffered, moved outwards by its width. Several parts are one building.
+    """
+    if polygon_xy.is_empty:
+        raise BadPolygon("is empty")
+    left, top, right, bottom = (float(number) for number in polygon_xy.bounds)
+    size = max(right - left, bottom - top)
+    if not math.isfinite(size) or size < SMALLEST:
+        raise BadPolygon("bounds no area")
+    buffer = margin * size
+    return left - buffer, top - buffer, right + buffer, bottom + buffer
+
+
+def share_inside(window: Window, *, height: int, width: int) -> float:
+    """Return how much of a window lies inside an image, from 0 to 1."""
+    left, top, right, bottom = window
+    across = max(0.0, min(right, width) - max(left, 0.0))
+    down = max(0.0, min(bottom, height) - max(top, 0.0))
+    return across * down / ((right - left) * (bottom - top))
+
+
+def pixels_of(window: Window) -> tuple[int, int, int, int]:
+    """Return the whole pixels that a window touches: left, top, right, bottom, end excluded."""
+    left, top, right, bottom = window
+    return math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom)
+
+
+def cut(
+    image: UInt8[np.ndarray, "channels height width"], window: Window, size: int
+) -> UInt8[np.ndarray, "channels size size"]:
+    """Return a window of an image, stretched to a square of this side, averaging where it shrinks.
+
+    What lies outside the image is black, as the empty parts of maps are, so that a building
+    at the border keeps its place and scale. Only pixels that the window touches count
+    (`pixels_of`), so a part of the image that holds them gives the same result.
+    """
+    left, top, right, bottom = pixels_of(window)
+    if not (left < right and top < bottom):
+        raise DataError(f"The window {window} holds no pixel.")
+    if (right - left) * (bottom - top) > MAXIMUM_PIXELS:
+        raise DataError(
+            f"A window of {right - left} x {bottom - top} pixels is too large to be a building. "
+            "Are outlines and image in the same coordinates?"
+        )
+    channels, height, width = image.shape
+    piece = np.zeros((channels, bottom - top, right - left), np.uint8)
+    rows = slice(max(top, 0), min(bottom, height))
+    columns = slice(max(left, 0), min(right, width))
+    if rows.start < rows.stop and columns.start < columns.stop:
+        inside = np.s_[
+            :, rows.start - top : rows.stop - top, columns.start - left : columns.stop - left
+        ]
+        piece[inside] = image[:, rows, columns]
+    box = (window[0] - left, window[1] - top, window[2] - left, window[3] - top)
+    bands = (
+        Image.fromarray(band).resize((size, size), Image.Resampling.BILINEAR, box=box)
+        for band in piece
+    )
+    return np.stack([np.asarray(band) for band in bands])

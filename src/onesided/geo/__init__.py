@@ -1,0 +1,1 @@
+"""Maps: footprints and images in, a score for every building out."""
