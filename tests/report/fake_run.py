@@ -94,8 +94,10 @@ def fake_result(share: float) -> dict[str, Any]:
         "pu": {"figures": fake_figures(share), "degenerate": None},
         "warnings": [
             "3 files appear in both folders; they are kept as positives.",
-            "buildings/04411.png is truncated and was skipped.",
+            "The prior was estimated from few items.",
         ],
+        "skipped": [["buildings/04411.png", "is truncated"], ["buildings/05002.png", "is empty"]],
+        "known_negatives": None,
         "threshold": THRESHOLD,
     }
 
@@ -196,6 +198,8 @@ def make_hostile(run: Path) -> None:
     def spoil(result: dict[str, Any]) -> None:
         for key in ("method", "variant", "data", "device", "precision"):
             result[key] = HOSTILE
+        result["skipped"] = [[HOSTILE, HOSTILE], HOSTILE]
+        result["scenario"] = HOSTILE
         result["warnings"] = [HOSTILE, {HOSTILE: HOSTILE}]
         result["prior"]["origin"] = HOSTILE
         result["pu"]["degenerate"] = HOSTILE

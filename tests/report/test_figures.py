@@ -48,6 +48,8 @@ def test_a_plot_has_no_colour_of_its_own(svg: str) -> None:
     assert set(re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)) <= {
         "none",
         "var(--accent)",
+        "var(--ink)",
+        "var(--known)",
         "var(--muted)",
         "var(--rule)",
     }
@@ -128,7 +130,7 @@ def test_the_histogram_adds_up_to_one_for_each_group() -> None:
     svg = histogram(np.full(10, 0.75), pile, name="h", description="x", threshold=None)
     tops = [
         min(float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", path))
-        for path in re.findall(r'd="([^"]*)"[^>]*stroke: var\(--(?:accent|muted)\)', svg)
+        for path in re.findall(r'd="([^"]*)"[^>]*stroke: var\(--(?:known|muted)\)', svg)
         if path.count("L") > 40
     ]
     assert len(tops) == 2

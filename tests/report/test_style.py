@@ -16,7 +16,11 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize(
     ("text", "ground"),
     [
-        *[(text, ground) for text in ("ink", "muted", "accent") for ground in ("paper", "card")],
+        *[
+            (text, ground)
+            for text in ("ink", "muted", "accent", "known")
+            for ground in ("paper", "card")
+        ],
         ("alarm", "paper"),
         ("alarm", "alarm-paper"),
         ("ink", "alarm-paper"),
@@ -36,8 +40,10 @@ def test_every_class_and_element_that_is_styled_exists() -> None:
     style = files("onesided.report").joinpath("style.css").read_text("utf-8")
     rules = re.sub(r"\{[^{}]*\}", ",", style).replace("{", ",").replace("}", ",")
     classes = set(re.findall(r"\.([a-z]+)", rules))
-    sources = ["page.html", "page.py", "tables.py", "figures.py"]
-    code = "".join(files("onesided.report").joinpath(name).read_text("utf-8") for name in sources)
+    sources = [
+        file for file in files("onesided.report").iterdir() if file.name[-3:] in (".py", "tml")
+    ]
+    code = "".join(file.read_text("utf-8") for file in sources)
     used = {word for names in re.findall(r'class="([^"]+)"', code) for word in names.split()}
     elements = set(re.findall(r"(?:^|[\s,>])([a-z][a-z0-9]*)(?=[\s,:.\[]|$)", rules, re.MULTILINE))
     assert classes == used

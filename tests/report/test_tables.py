@@ -2,7 +2,7 @@ import re
 from typing import Any
 
 from onesided.report.runfiles import RunFiles, estimates
-from onesided.report.tables import cards, comparison, facts, truth
+from onesided.report.tables import cards, comparison
 from tests.report.fake_run import fake_comparison, fake_manifest, fake_result
 
 RESULT = fake_result(0.093)
@@ -27,7 +27,9 @@ def test_every_figure_has_a_card_with_its_assumption() -> None:
 
 
 def test_a_card_shows_value_interval_and_meaning() -> None:
-    (recall,) = [card for card in cards_of(run_with()) if "<h3>Recall</h3>" in card]
+    (recall,) = [
+        card for card in cards_of(run_with()) if "<h3>Recall on held-out positives</h3>" in card
+    ]
     assert "91.7%" in recall
     assert "interval 87.6% to 95.8%" in recall
     assert "the model finds this share" in recall
@@ -35,8 +37,8 @@ def test_a_card_shows_value_interval_and_meaning() -> None:
 
 def test_the_prior_stands_beside_the_share_called_positive() -> None:
     titles = re.findall(r"<h3>(.*?)</h3>", "".join(cards_of(run_with())))
-    place = titles.index("Share of items called positive")
-    assert titles[place + 1] == "Share that is positive"
+    place = titles.index("Share of the pool called positive")
+    assert titles[place + 1] == "Share of the pool that is positive"
     assert "origin: km2" in "".join(cards_of(run_with()))
 
 
@@ -62,13 +64,6 @@ def test_the_gauge_stays_on_its_track() -> None:
 
 def test_nothing_estimated_means_no_cards() -> None:
     assert cards(run_with(prior=None), {}) == ""
-
-
-def test_figures_against_the_truth_appear_only_with_truth() -> None:
-    page = truth(run_with())
-    assert all(text in page for text in ("97.1%", "88.6%", "86.1%", "91.2%", "0.988"))
-    assert truth(run_with(test=None)) == ""
-    assert "AUC" not in truth(run_with(test=RESULT["test"] | {"auc": None}))
 
 
 def test_the_comparison_marks_this_run_and_degenerate_ones() -> None:
@@ -101,19 +96,28 @@ def test_without_rows_there_is_no_comparison() -> None:
     assert compared([{"method": "ncpu"}]) == ""
 
 
-def test_the_facts_hold_what_repeats_the_run() -> None:
-    page = facts(run_with())
-    for text in ("ncpu", "23 min 53 s", "6,000", "onesided fit -p damaged/", "9c1185a5", "2.13.0"):
-        assert text in page
-    assert page.count(">Seed<") == 1
-
-
-def test_without_facts_there_is_nothing_to_unfold() -> None:
-    assert facts(RunFiles("quake", {"method": None}, {"versions": {"torch": None}})) == ""
-
-
 def test_all_tables_say_what_their_heads_are_for() -> None:
-    page = compared(fake_comparison()) + facts(run_with())
+    page = compared(fake_comparison())
     heads = re.findall(r"<th\b[^>]*>", page)
     assert heads
     assert all("scope=" in head for head in heads)
+
+
+def test_a_figure_without_a_value_is_named_with_the_reason() -> None:
+    why = "Typical. Not computed: it needs the share of positives <here>. It is the accuracy."
+    missing = {name: {"value": None, "assumes": why} for name in ("precision", "proxy_accuracy")}
+    page = cards(run_with(pu={"figures": missing}), {})
+    assert "Not estimated: Precision, Accuracy. Reason: it needs the share" in page
+    assert "positives &lt;here&gt;.</p>" in page
+    assert "Not estimated" not in cards(run_with(), estimates(RESULT["pu"]))
+
+
+def test_known_negatives_get_a_card_that_says_it_was_measured() -> None:
+    known = {"count": 1200, "called_positive": 0.025, "low": 0.017, "high": 0.035}
+    (card,) = [
+        card for card in cards_of(run_with(known_negatives=known)) if "Known negatives" in card
+    ]
+    assert "2.5%" in card
+    assert "1.7% to 3.5%" in card
+    assert "Measured on 1,200 known negatives" in card
+    assert "Assumes" not in card

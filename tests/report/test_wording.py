@@ -142,7 +142,7 @@ def test_without_figures_the_headline_tells_what_was_learned_from() -> None:
 
 def test_the_opening_says_how_sure_one_can_be() -> None:
     assert said_by(lede, run_with()) == (
-        "The model finds 91.0% (interval 87.0% to 94.0%) of the known positives that were kept "
+        "The model finds 91.0% (95% interval 87.0% to 94.0%) of the known positives that were kept "
         "out of training. Of the items it calls positive, an estimated 80.0% are positive. "
         "Checked against the truth, it is right on 95.0%."
     )

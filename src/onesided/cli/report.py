@@ -10,6 +10,10 @@ from onesided.cli.options import Json, Quiet
 
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
+    labels: Annotated[
+        Path | None,
+        typer.Option("--labels", help="CSV of true classes, to be shown beside the estimates."),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -20,7 +24,12 @@ def report(
     from onesided.cli.show import print_json, say
     from onesided.report import write_report
 
-    path = write_report(run)
+    labelled = None
+    if labels is not None:
+        from onesided.run.evaluate import compare_with_labels
+
+        labelled = compare_with_labels(run, labels)
+    path = write_report(run, labelled=labelled)
     if as_json:
         print_json({"report": str(path)})
     elif not quiet:

@@ -24,8 +24,14 @@ from PIL import Image
 from onesided.report.runfiles import Embedding
 
 # Matplotlib knows no CSS variables: these stand in until the SVG is text.
-INK, FAINT, ACCENT = "#010201", "#010202", "#010203"
-VARIABLES = {INK: "var(--muted)", FAINT: "var(--rule)", ACCENT: "var(--accent)"}
+INK, FAINT, ACCENT, KNOWN, STRONG = "#010201", "#010202", "#010203", "#010204", "#010205"
+VARIABLES = {
+    INK: "var(--muted)",
+    FAINT: "var(--rule)",
+    ACCENT: "var(--accent)",
+    KNOWN: "var(--known)",
+    STRONG: "var(--ink)",
+}
 
 STYLE = {
     "svg.fonttype": "none",  # text stays text: it can be read aloud, selected and searched
@@ -131,7 +137,7 @@ def histogram(
     """
     groups = [(unlabelled, INK, 0.22)]
     if positive is not None:
-        groups.append((positive, ACCENT, 0.25))
+        groups.append((positive, KNOWN, 0.25))
     with _canvas(3.8, 2.2) as (figure, axes):
         edges = _edges(np.concatenate([scores for scores, _, _ in groups]))
         for scores, colour, strength in groups:
@@ -146,7 +152,7 @@ def histogram(
         axes.set_xlim(edges[0], edges[-1])
         axes.set_xlabel("score")
         if threshold is not None:
-            axes.axvline(threshold, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
+            axes.axvline(threshold, color=STRONG, linewidth=1.1, linestyle=(0, (4, 3)))
         return _as_text(figure, name, description)
 
 
@@ -154,7 +160,7 @@ def scatter(embedding: Embedding, *, name: str, description: str) -> str:
     """Draw the embedding; the roles differ in shape as well as in colour."""
     step = -(-len(embedding.points) // MOST_POINTS)
     points, roles = embedding.points[::step], embedding.roles[::step]
-    looks = {0: ("o", 2.5, INK, 0.45), 2: ("o", 7.0, ACCENT, 0.8), 1: ("^", 9.0, ACCENT, 1.0)}
+    looks = {0: ("o", 2.5, INK, 0.45), 2: ("o", 7.0, ACCENT, 0.8), 1: ("^", 9.0, KNOWN, 1.0)}
     with _canvas(3.8, 2.6) as (figure, axes):
         for role, (marker, size, colour, opacity) in looks.items():
             x, y = points[roles == role].T

@@ -1,8 +1,8 @@
 """What a finished run left in its folder, read with distrust.
 
-Only `result.json` is needed. Every other file may be missing; one that is there but
-cannot be read is left out and named in `RunFiles.notes`, so that nothing disappears
-in silence. File names in these files may hold anything, also bytes that are not UTF-8.
+Only `result.json` is needed. Every other file may be missing; one that cannot be read is
+left out and named in `RunFiles.notes`, so that nothing disappears in silence. File names
+may hold anything, also bytes that are not UTF-8.
 """
 
 import csv
@@ -80,6 +80,7 @@ class RunFiles:
     """Everything a page can be made from; what is missing is empty or None.
 
     Attributes:
+        labelled: Figures on items whose true class became known after the run.
         notes: Sentences about files that were there but could not be read.
     """
 
@@ -92,6 +93,7 @@ class RunFiles:
     thumbnails: Mapping[str, Thumbnails] = field(default_factory=dict)
     embedding: Embedding | None = None
     comparison: tuple[Json, ...] = ()
+    labelled: Json = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -193,8 +195,7 @@ def _read_log(path: Path, notes: list[str]) -> tuple[Epoch, ...]:
         return ()
     # A run that was killed after logging an epoch, but before saving it, logs that epoch
     # again when it resumes. The later row belongs to the state that went on.
-    epochs: dict[tuple[str, str], Epoch] = {}
-    broken = 0
+    epochs, broken = dict[tuple[str, str], Epoch](), 0
     for line in lines:
         try:
             row = json.loads(line)
@@ -222,8 +223,7 @@ def _numbers(entry: object) -> dict[str, float]:
 
 
 def _read_ranking(path: Path, notes: list[str]) -> Ranking | None:
-    scores: list[float] = []
-    called_positive = 0
+    scores, called_positive = list[float](), 0
     try:
         # surrogateescape: a file name that is not UTF-8 must not cost the whole table.
         with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
@@ -259,8 +259,8 @@ def _positive_scores(arrays: Mapping[str, np.ndarray]) -> Float64[np.ndarray, "p
     scores = arrays.get("positive_scores")
     if scores is None or scores.dtype.kind not in "fiu":
         return None
-    finite = scores[np.isfinite(scores)].astype(np.float64)
-    return finite if finite.size else None
+    finite = scores[np.isfinite(scores)]
+    return finite.astype(np.float64) if finite.size else None
 
 
 def _thumbnails(arrays: Mapping[str, np.ndarray], notes: list[str]) -> dict[str, Thumbnails]:

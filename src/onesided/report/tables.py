@@ -1,16 +1,16 @@
-"""The figures of a run as HTML: cards with their assumptions, tables, and the small print.
+"""The figures of a run as HTML: cards with their assumptions, and a table of methods.
 
 Every function returns "" when the run has nothing for it.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 
 from onesided.report.runfiles import Estimate, Json, RunFiles, estimates, number, table
 from onesided.report.wording import (
     LABELS,
     MEANINGS,
     TEST_LABELS,
-    duration,
     interval,
     measured,
     shown,
@@ -18,8 +18,13 @@ from onesided.report.wording import (
 
 # What keeps the page small when a file is absurdly long.
 MOST_ROWS = 200
-MOST_FACTS = 100
 MOST_UNKNOWN = 20
+
+REASON = re.compile(r"(?:Not computed|Undefined): ([^.]*\.)")
+"""Where the assumption of a figure without a value tells why it has none."""
+
+NO_ASSUMPTION = frozenset({"prior", "false_alarms"})
+"""Figures whose last line tells where they come from."""
 
 COLUMNS = {
     "Against the truth": {("test", name): label for name, label in TEST_LABELS.items()},
@@ -27,55 +32,74 @@ COLUMNS = {
         ("pu", "recall"): "Recall",
         ("pu", "share_positive"): "Called positive",
         ("pu", "proxy_auc"): "Proxy AUC",
-        ("pu", "f1"): "F1, estimated",
+        ("pu", "lee_liu"): "Lee-Liu",
+        ("pu", "f1"): "F1",
     },
-}
-
-FACTS = {
-    "method": "Method",
-    "variant": "Variant",
-    "data": "Data",
-    "n_positive": "Labelled positives",
-    "n_unlabelled": "Unlabelled items",
-    "threshold": "Decision threshold",
-    "seed": "Seed",
-    "epochs": "Epochs",
-    "seconds": "Time",
-    "device": "Device",
-    "precision": "Precision of numbers",
 }
 
 
 def cards(run: RunFiles, found: Mapping[str, Estimate]) -> str:
     """Return the figures estimated without negatives, the prior among them, as cards."""
-    everything = dict(found)
-    prior = table(run.result.get("prior"))
-    value = number(prior.get("value"))
-    if value is not None:
-        low, high = number(prior.get("low")), number(prior.get("high"))
-        origin = f"Class prior, origin: {prior.get('origin', 'unknown')}"
-        everything["prior"] = Estimate("prior", LABELS["prior"], value, low, high, origin)
+    everything = {**found, **_prior(run), **_known_negatives(run)}
     unknown = sorted(set(found) - set(LABELS))[:MOST_UNKNOWN]
     names = [*(name for name in LABELS if name in everything), *unknown]
     if not names:
         return ""
     return (
-        '<p class="note">Estimated without any negative labels. '
+        '<p class="note">Estimated without any negative labels, unless a card says otherwise. '
         "Each figure holds only as far as the assumption beneath it.</p>"
         f'<ul class="cards">{"".join(_card(everything[name]) for name in names)}</ul>'
+        f"{_not_estimated(run)}"
+    )
+
+
+def _prior(run: RunFiles) -> dict[str, Estimate]:
+    prior = table(run.result.get("prior"))
+    value = number(prior.get("value"))
+    if value is None:
+        return {}
+    low, high = number(prior.get("low")), number(prior.get("high"))
+    origin = f"Class prior, origin: {prior.get('origin', 'unknown')}"
+    return {"prior": Estimate("prior", LABELS["prior"], value, low, high, origin)}
+
+
+def _known_negatives(run: RunFiles) -> dict[str, Estimate]:
+    known = table(run.result.get("known_negatives"))
+    value, count = number(known.get("called_positive")), number(known.get("count"))
+    if value is None or count is None:
+        return {}
+    low, high = number(known.get("low")), number(known.get("high"))
+    basis = f"Measured on {count:,.0f} known negatives, which should be like those of the pool."
+    name = "false_alarms"
+    return {name: Estimate(name, LABELS[name], value, low, high, basis)}
+
+
+def _not_estimated(run: RunFiles) -> str:
+    """Return why figures are missing: silence would read as if nobody had thought of them."""
+    reasons: dict[str, list[str]] = {}
+    for name, entry in table(table(run.result.get("pu")).get("figures")).items():
+        figure = table(entry)
+        if name in LABELS and number(figure.get("value")) is None:
+            found = REASON.search(str(figure.get("assumes") or ""))
+            title = LABELS[name].partition(",")[0]
+            reasons.setdefault(found[1] if found else "not recorded.", []).append(title)
+    return "".join(
+        f'<p class="note missing">Not estimated: {", ".join(titles)}. '
+        f"Reason: {shown(reason, 500)}</p>"
+        for reason, titles in reasons.items()
     )
 
 
 def _card(figure: Estimate) -> str:
     # A label may explain itself after a colon; the title of a card has no room for that.
-    title, _, explained = (figure.label or LABELS.get(figure.name, figure.name)).partition(": ")
+    title, _, explained = (LABELS.get(figure.name) or figure.label or figure.name).partition(": ")
     meaning = MEANINGS.get(figure.name, _capital(explained))
     between = interval(figure)
-    lead = "" if figure.name == "prior" else "Assumes: "
+    lead = "" if figure.name in NO_ASSUMPTION else "Assumes: "
     pieces = (
         f"<h3>{shown(_capital(title), 120)}</h3>",
         f'<p class="value">{measured(figure.name, figure.value)}</p>',
-        f'<p class="interval">interval {between}</p>' if between else "",
+        f'<p class="interval">95% interval {between}</p>' if between else "",
         _gauge(figure) if figure.name != "lee_liu" else "",
         f'<p class="meaning">{shown(meaning)}</p>' if meaning else "",
         f'<p class="assumes">{lead}{shown(figure.assumes, 1000)}</p>' if figure.assumes else "",
@@ -93,25 +117,6 @@ def _gauge(figure: Estimate) -> str:
     low, high, at = (min(1.0, max(0.0, number)) for number in (*ends, figure.value))
     position = f"--low:{low:.4f};--high:{high:.4f};--at:{at:.4f}"
     return f'<div class="gauge" style="{position}" aria-hidden="true"><i></i><b></b></div>'
-
-
-def truth(run: RunFiles) -> str:
-    """Return the figures measured on items of known class, as cards."""
-    test = table(run.result.get("test"))
-    values = {name: number(test.get(name)) for name in TEST_LABELS}
-    found = "".join(
-        f'<li class="card"><h3>{TEST_LABELS[name]}</h3>'
-        f'<p class="value">{measured(name, value)}</p></li>'
-        for name, value in values.items()
-        if value is not None
-    )
-    if not found:
-        return ""
-    return (
-        '<p class="note">On a test set whose true classes are known. '
-        "They were used for this report only and chose nothing.</p>"
-        f'<ul class="cards small">{found}</ul>'
-    )
 
 
 def comparison(run: RunFiles) -> str:
@@ -166,44 +171,3 @@ def _name(row: Json) -> str:
 
 def _cell(name: str, value: float | None) -> str:
     return "<td>-</td>" if value is None else f"<td>{measured(name, value)}</td>"
-
-
-def facts(run: RunFiles) -> str:
-    """Return what is needed to repeat the run, folded away."""
-    rows = [
-        (label, _fact(key, run.result[key]))
-        for key, label in FACTS.items()
-        if run.result.get(key) is not None
-    ]
-    repeated = set(FACTS) & set(run.result)
-    rows += [
-        (shown(_capital(key.replace("_", " ")), 60), f"<code>{shown(value, 500)}</code>")
-        for key, value in _flat(run.manifest)
-        if key not in repeated
-    ][:MOST_FACTS]
-    if not rows:
-        return ""
-    body = "".join(f'<tr><th scope="row">{key}</th><td>{value}</td></tr>' for key, value in rows)
-    return (
-        "<details><summary>Method, settings, versions and hashes</summary>"
-        f'<table class="facts"><tbody>{body}</tbody></table></details>'
-    )
-
-
-def _fact(key: str, value: object) -> str:
-    as_number = number(value)
-    if key == "seconds" and as_number is not None:
-        return duration(as_number)
-    if key.startswith("n_") and as_number is not None:
-        return f"{as_number:,.0f}"
-    return shown(value)
-
-
-def _flat(entries: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    for key, value in entries.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key} ")
-        elif isinstance(value, list):
-            yield f"{prefix}{key}", " ".join(str(part) for part in value)
-        elif value is not None:
-            yield f"{prefix}{key}", value

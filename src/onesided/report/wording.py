@@ -17,8 +17,9 @@ LABELS = {
     "recall": "Recall on held-out positives",
     "precision": "Precision, estimated",
     "f1": "F1, estimated",
-    "share_positive": "Share called positive",
-    "prior": "Share that is positive",
+    "share_positive": "Share of the pool called positive",
+    "prior": "Share of the pool that is positive",
+    "false_alarms": "Known negatives called positive",
     "proxy_auc": "Proxy AUC",
     "auc": "AUC, estimated",
     "proxy_accuracy": "Accuracy, estimated",
@@ -31,6 +32,7 @@ MEANINGS = {
     "precision": "Of the items called positive, about this share really is positive.",
     "share_positive": "Part of the unlabelled pool that the model calls positive.",
     "prior": "Part of the unlabelled pool that is believed to be positive, before the model.",
+    "false_alarms": "Of the items known to be negative, the model wrongly takes this share.",
     "f1": "Recall and precision in one number, low as soon as one of them is low.",
     "auc": "How often a positive scores higher than a negative. 0.5 is chance.",
     "proxy_auc": "How often a known positive scores higher than an unlabelled item. "
@@ -63,6 +65,24 @@ CURVE_TITLES = {
     "share_positive": "Share of the pool called positive",
     "proxy_auc": "Proxy AUC",
 }
+
+
+CURVE_NOTES = {
+    "share_positive": "On held-out items of the pool.",
+    "proxy_auc": "Held-out positives against held-out pool; 0.5 is chance.",
+    "threshold": "How sure the model must be before an item is taught as surely negative.",
+    "confidence": "How sure the model is on average.",
+    "positive_votes": "Share of the pool whose nearest class average is the positive one.",
+    "gated": "Share of the pool that is taught as surely negative.",
+    "taught_positive": "How positive the pool is taught to be, on average.",
+    "called_positive": "Share of the pool called positive while learning.",
+    "mean_positive": "Mean score of the pool while learning.",
+    "prototype_cosine": "How alike the two class averages are: 1 the same, -1 opposite.",
+    "ascending": "Share of steps that went back because the negative part fell below zero.",
+    "prior": "Share of positives in the pool as estimated on the way.",
+    "kept": "Share of the pool that is taught as negative.",
+}
+"""Logged values in plain words; what is not here is shown by its name alone."""
 
 
 def visible(value: object, limit: int = 300) -> str:
@@ -160,6 +180,11 @@ def lede(run: RunFiles, found: Mapping[str, Estimate]) -> str:
     if "precision" in found:
         share = _with_interval(found["precision"])
         sentences.append(f"Of the items it calls positive, an estimated {share} are positive.")
+    elif "recall" in found:
+        sentences.append(
+            "How many of the items it calls positive really are could not be estimated: that "
+            "needs the share of positives in the pool."
+        )
     accuracy = number(table(run.result.get("test")).get("oa"))
     if accuracy is not None:
         sentences.append(f"Checked against the truth, it is right on {percent(accuracy)}.")
@@ -169,4 +194,4 @@ def lede(run: RunFiles, found: Mapping[str, Estimate]) -> str:
 def _with_interval(figure: Estimate) -> str:
     between = interval(figure)
     value = measured(figure.name, figure.value)
-    return f"{value} (interval {between})" if between else value
+    return f"{value} (95% interval {between})" if between else value
