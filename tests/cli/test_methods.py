@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from onesided.cli.methods import markdown_page, variant_field
 from onesided.methods import METHODS
 from tests.cli.command import assert_refused, call
 
@@ -35,3 +36,40 @@ def test_a_card_tells_the_citation_and_every_setting_with_its_meaning(name: str)
 @pytest.mark.parametrize(("name", "nearest"), [("ncpo", "ncpu"), ("super", "supervised")])
 def test_an_unknown_method_gets_the_nearest_name(name: str, nearest: str) -> None:
     assert_refused(call("methods", name), f"'{name}'", f"Did you mean '{nearest}'?")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_field_of_a_card_is_empty_and_sentences_end(name: str) -> None:
+    card = json.loads(call("methods", name, "--json").out)
+    for field in ("summary", "good at", "bad at", "fidelity", "citation", "licence"):
+        assert len(card[field]) > 20, field
+        assert card[field].endswith("."), field
+    assert card["licence"].startswith("Authors' code: ") or "nobody's code" in card["licence"]
+    assert card["known negatives"]
+    assert len(card["variants"]) >= 2
+    assert all(card["variants"].values())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_variant_of_a_card_can_be_chosen_by_the_setting_it_names(name: str) -> None:
+    config = METHODS[name]
+    field = variant_field(config)
+    for variant in config.card.variants:
+        assert getattr(config.from_settings({field: variant}), field) == variant
+
+
+def test_the_page_shows_every_method_its_needs_and_every_setting() -> None:
+    page = call("methods", "--markdown").out
+    for name, config in METHODS.items():
+        section = page.partition(f"\n## {config.card.title}\n")[2].partition("\n## ")[0]
+        assert config.card.summary in section
+        assert config.card.licence in section
+        assert ("share of positives" in section) == config.needs.prior, name
+        for setting in config.model_fields:
+            assert f"| `{setting}` |" in section
+
+
+def test_a_bar_in_a_meaning_does_not_break_the_table() -> None:
+    card = json.loads(call("methods", "ce", "--json").out)
+    card["settings"] = {"one": {"default": True, "meaning": "this | that"}}
+    assert "| `one` | `true` | this \\| that |" in markdown_page({"ce": card})

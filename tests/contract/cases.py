@@ -47,6 +47,7 @@ class Case:
 CASES = [
     *(Case(name) for name in METHODS),
     Case("ncpu", {"variant": "released"}),
+    Case("ncpu", {"variant": "budget"}),
     Case("pico", {"variant": "ncpu-paper"}),
     Case("wsc", {"variant": "ncpu-paper"}),
     Case("wsc", {"transition": "known", "known_prior": 0.4}),

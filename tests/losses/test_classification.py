@@ -9,6 +9,7 @@ from torch import Tensor
 from onesided.core.labels import NEGATIVE, POSITIVE, p_positive
 from onesided.losses.classification import (
     balanced_cross_entropy,
+    class_weighted_cross_entropy,
     margin,
     mean_or_zero,
     plain_cross_entropy,
@@ -128,6 +129,35 @@ def test_labelled_rows_weigh_the_same_however_many_unlabelled_there_are() -> Non
 
 
 # margin
+
+
+def test_classes_weigh_alike_however_the_targets_divide_them() -> None:
+    logits, target, _ = random_rows(9)
+    expected = 0.0
+    for column in (NEGATIVE, POSITIVE):
+        costs = [-float(row.log_softmax(0)[column]) for row in logits]
+        weights = [float(row[column]) for row in target]
+        expected += sum(w * c for w, c in zip(weights, costs, strict=True)) / sum(weights)
+    assert float(class_weighted_cross_entropy(logits, target)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_until_targets_move_both_ways_of_weighing_are_one() -> None:
+    logits, _, labelled = random_rows(9)
+    target = torch.nn.functional.one_hot(labelled.long(), 2).double()
+    assert torch.allclose(
+        class_weighted_cross_entropy(logits, target),
+        positive_unlabelled_cross_entropy(logits, target, labelled),
+        atol=1e-14,
+    )
+
+
+def test_a_class_without_targets_costs_nothing_and_spoils_no_gradient() -> None:
+    logits = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    target = one_hot(NEGATIVE).expand(4, 2)
+    loss = class_weighted_cross_entropy(logits, target)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert float(loss) == pytest.approx(float(-logits.log_softmax(1)[:, NEGATIVE].mean()))
+    assert logits.grad is not None and logits.grad.isfinite().all()
 
 
 def test_a_large_positive_logit_gives_a_large_margin() -> None:

@@ -243,6 +243,8 @@ def test_recipes_hold_what_the_ncpu_authors_ran(data_name: str, clusters: int) -
     train = TrainConfig.from_settings(recipe["train"])
     assert (train.epochs, train.batch_size, train.learning_rate) == (400, 64, 1e-3)
     assert train.weight_decay == 1e-4
+    rates = [train.learning_rate_at(epoch, 400) for epoch in (250, 251, 300, 301, 350, 351, 399)]
+    assert rates == pytest.approx([1e-3, 1e-4, 1e-4, 1e-5, 1e-5, 1e-6, 1e-6])
     assert recipe["data"] == {"clean": 100}
     config = LaGAMConfig.from_settings(recipe.get("method", {}))
     assert (config.clusters, config.neighbours, config.warmup_epochs) == (clusters, 10, 20)

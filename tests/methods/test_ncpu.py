@@ -36,8 +36,11 @@ def random_outputs(seed: int) -> Outputs:
         raw = torch.randn(count, EMBEDDING, generator=draw, dtype=torch.float64) + 0.5
         return F.normalize(raw, dim=1)
 
-    logits = 2 * torch.randn(BATCH, 2, generator=draw, dtype=torch.float64)
-    return Outputs({"logits": logits, "query": unit(BATCH), "key": unit(BATCH)})
+    def logits() -> Tensor:
+        return 2 * torch.randn(BATCH, 2, generator=draw, dtype=torch.float64)
+
+    embeddings = {"query": unit(BATCH), "key": unit(BATCH)}
+    return Outputs({"logits": logits(), **embeddings, "judged": logits()})
 
 
 def random_batch(seed: int) -> PUBatch:
@@ -65,7 +68,8 @@ class SlowNcPU:
     def step(self, outputs: Outputs, batch: PUBatch, epoch: int) -> dict[str, float]:
         c = self.config
         warm = epoch < c.warmup_epochs
-        f = [(float(p[POSITIVE]), float(p[NEGATIVE])) for p in outputs["logits"].softmax(dim=1)]
+        learner = probabilities(outputs["logits"])
+        f = probabilities(outputs["judged"]) if c.judge == "target" else learner
         q, k = outputs["query"], outputs["key"]
         labelled = batch.labelled.tolist()
         predicted = [0 if labelled[i] or f[i][0] > f[i][1] else 1 for i in range(BATCH)]
@@ -80,13 +84,7 @@ class SlowNcPU:
         targets = []
         for i, row in enumerate(batch.row.tolist()):
             targets.append(self._target(row, labelled[i], votes[i], f[i][1] >= tau, warm))
-        ce = [
-            -(s[0] * math.log(p[0]) + s[1] * math.log(p[1]))
-            for s, p in zip(targets, f, strict=True)
-        ]
-        on_p = [ce[i] for i in range(BATCH) if labelled[i]]
-        on_u = [ce[i] for i in range(BATCH) if not labelled[i]]
-        classification = mean(on_p) + mean(on_u)
+        classification = self._classification(learner, targets, labelled)
 
         aligned = []
         for i in range(BATCH):
@@ -94,13 +92,33 @@ class SlowNcPU:
                 j for j in range(BATCH) if i == j or (not warm and predicted[i] == predicted[j])
             ]
             aligned.append(mean([self._pair(q[i], k[j], i == j) for j in peers]))
-        entropy = mean([-sum(p * math.log(p) for p in probability) for probability in f])
+        entropy = mean([-sum(p * math.log(p) for p in probability) for probability in learner])
         ramp = min(epoch / c.warmup_epochs, 1)
         return {
             "classification": classification,
             "alignment": c.alignment_weight * mean(aligned),
             "entropy": ramp * c.entropy_weight * entropy,
         }
+
+    def _classification(
+        self,
+        f: list[tuple[float, float]],
+        targets: list[tuple[float, float]],
+        labelled: list[bool],
+    ) -> float:
+        if self.config.weighing == "classes":
+            return sum(
+                sum(-s[c] * math.log(p[c]) for s, p in zip(targets, f, strict=True))
+                / sum(s[c] for s in targets)
+                for c in (0, 1)
+            )
+        ce = [
+            -(s[0] * math.log(p[0]) + s[1] * math.log(p[1]))
+            for s, p in zip(targets, f, strict=True)
+        ]
+        on_p = [ce[i] for i in range(BATCH) if labelled[i]]
+        on_u = [ce[i] for i in range(BATCH) if not labelled[i]]
+        return mean(on_p) + mean(on_u)
 
     def _votes(self, q: Tensor, labelled: list[bool]) -> list[int]:
         similarity = [[float(row @ mu) for mu in self.prototypes] for row in q]
@@ -158,6 +176,10 @@ class SlowNcPU:
         if itself and self.config.self_pair == "plain":
             return 2 * (1 - c)
         return 2 * math.sqrt(max(1 - c, 0))
+
+
+def probabilities(logits: Tensor) -> list[tuple[float, float]]:
+    return [(float(p[POSITIVE]), float(p[NEGATIVE])) for p in logits.softmax(dim=1)]
 
 
 def mean(values: list[float]) -> float:
@@ -290,6 +312,31 @@ def test_keys_have_no_gradient_and_queries_have() -> None:
 @pytest.mark.parametrize(("epochs", "momentum"), [(400, 0.9679), (100, 0.8775), (40, 0.7213)])
 def test_a_smaller_budget_keeps_the_number_of_half_lives(epochs: int, momentum: float) -> None:
     assert NcPUConfig().for_budget(epochs).target_momentum == pytest.approx(momentum, abs=1e-4)
+
+
+def test_two_views_are_one_pass_less_and_the_classifier_learns_from_the_query() -> None:
+    ours = method(variant="budget")
+    passes: list[int] = []
+    ours.backbone.register_forward_hook(lambda *_: passes.append(1))
+    views = {role: torch.rand(BATCH, 2, dtype=torch.float64) for role in ours.views}
+    assert set(views) == {"query", "key"}
+    outputs = ours(PUBatch(random_batch(0).row, random_batch(0).labelled, views), at(0))
+    assert len(passes) == 1
+    assert torch.equal(outputs["logits"], ours.classifier(ours.backbone(views["query"])))
+
+
+def test_a_target_judge_scores_new_samples_and_is_all_that_is_saved() -> None:
+    ours = method(variant="budget").eval()
+    samples = torch.rand(5, 2, dtype=torch.float64)
+    before = ours.classify(samples)
+    with torch.no_grad():
+        for parameter in (*ours.backbone.parameters(), *ours.classifier.parameters()):
+            parameter.add_(1)
+    assert torch.equal(ours.classify(samples), before)
+    again = method(variant="budget").eval()
+    again.load_state_dict(ours.inference_state(), strict=False)
+    assert torch.equal(again.classify(samples), before)
+    assert torch.equal(again.embed(samples), ours.embed(samples))
 
 
 def test_the_paper_budget_changes_nothing() -> None:

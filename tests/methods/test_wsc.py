@@ -158,6 +158,7 @@ def test_recipes_hold_what_the_ncpu_authors_ran(data_name: str) -> None:
     assert (train.epochs, train.batch_size, train.weight_decay) == (250, 256, 1e-3)
     rates = [train.learning_rate_at(epoch, 250) for epoch in (0, 125, 250)]
     assert rates == pytest.approx([0.001, 0.0006, 0.0002])
+    assert (train.schedule, train.decay) == ("cosine-step", "weights")
     config = WSCConfig.from_settings(recipe["method"])
     assert (config.view_weight, config.class_weight, config.repulsion_weight) == (1, 12, 3)
     assert (config.contrast_weight, config.balance_weight, config.volume_weight) == (1, 0.1, 0.01)
@@ -165,10 +166,20 @@ def test_recipes_hold_what_the_ncpu_authors_ran(data_name: str) -> None:
     assert config.supervision == "balanced"
 
 
-def test_a_cosine_that_would_rise_is_refused() -> None:
-    # The authors' floor of 2e-4 lies above the rate they gave xBD, 1e-4.
-    with pytest.raises(ConfigError, match="less than or equal to 1"):
-        TrainConfig.from_settings({"learning_rate": 1e-4, "floor": 2.0})
+@pytest.mark.parametrize(
+    ("rate", "floor", "rates"),
+    [(0.001, 0.2, [0.001, 0.0006, 0.0002]), (1e-4, 2.0, [1e-4, 1.5e-4, 2e-4])],
+)
+def test_a_floor_above_the_first_rate_makes_it_rise_as_in_the_authors_run_on_xbd(
+    rate: float, floor: float, rates: list[float]
+) -> None:
+    train = TrainConfig(learning_rate=rate, schedule="cosine-step", floor=floor)
+    assert [train.learning_rate_at(epoch, 1) for epoch in (0, 0.5, 1)] == pytest.approx(rates)
+
+
+def test_on_xbd_the_recipe_keeps_the_rate_instead() -> None:
+    train = TrainConfig.from_settings(recipe_settings("xbd", "wsc")["train"])
+    assert {train.learning_rate_at(epoch, 250) for epoch in (0, 100, 250)} == {1e-4}
 
 
 CLOUDS: Settings = {"projector_width": 32}

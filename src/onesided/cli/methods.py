@@ -1,14 +1,47 @@
 """`onesided methods`: what there is, and what each asks for."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from onesided.cli.options import Json, Names
 
+if TYPE_CHECKING:
+    from onesided.methods.base import MethodConfig
+
+NEEDS = {
+    "prior": "the share of positives among the unlabelled items (`--prior`, else estimated)",
+    "validation": "positives and unlabelled items that are kept out of training",
+    "clean": "a few items of both classes whose class is sure",
+    "truth": "the true class of every training item",
+}
+"""What a method must be given beyond positives and unlabelled items, in words."""
+
+ONLY_P_AND_U = "positives and unlabelled items only"
+NEGATIVES = {
+    True: "learned from as sure negatives",
+    False: "kept out of training, used to measure false alarms",
+}
+
+HEAD = """# Methods
+
+Every method by its card. This page is made from the code: `onesided methods --markdown`; the same
+card in a terminal: `onesided methods ncpu`. Which to take: the default, NcPU, unless its card says
+that it is bad at what you have; then compare on your data with `--compare`. What was measured is in
+[benchmarks](benchmarks/methods.md), and where papers and released code part in
+[differences](differences.md).
+
+All of it is written from publications and descriptions, under Apache-2.0. The line *Licence* tells
+the terms of the authors' own code, for those who want to look at it.
+"""
+
 
 def methods(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="One method, in full.")] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the page docs/methods.md.")
+    ] = False,
     as_json: Json = False,
     quiet: Names = False,
 ) -> None:
@@ -22,9 +55,11 @@ def methods(
     from onesided.methods import METHODS, method_named
 
     chosen = [name] if name else list(METHODS)
-    cards = {key: _card(key, method_named(key)) for key in chosen}
+    cards = {key: card_of(key, method_named(key)) for key in chosen}
     if as_json:
         print_json(cards if name is None else cards[name])
+    elif markdown:
+        typer.echo(markdown_page(cards), nl=False)
     elif quiet:
         say("\n".join(cards))
     elif name:
@@ -41,27 +76,36 @@ def methods(
         console.print(table)
 
 
-def _card(key: str, config: Any) -> dict[str, Any]:  # noqa: ANN401 - imported lazily
+def card_of(key: str, config: "type[MethodConfig]") -> dict[str, Any]:
+    """Return everything that is told about a method, as plain values."""
     card = config.card
     settings = {
         field: {"default": info.default, "meaning": " ".join((info.description or "").split())}
         for field, info in config.model_fields.items()
     }
-    needs = [
-        need for need in ("prior", "validation", "clean", "truth") if getattr(config.needs, need)
-    ]
     return {
         "name": key,
         "title": card.title,
         "summary": card.summary,
-        "needs": needs,
-        "citation": card.citation,
-        "fidelity": card.fidelity,
+        "needs": [need for need in NEEDS if getattr(config.needs, need)],
+        "known negatives": NEGATIVES[config.uses_negatives],
         "good at": card.good_at,
         "bad at": card.bad_at,
         "variants": dict(card.variants),
+        "variant setting": f"method.{variant_field(config)}",
+        "fidelity": card.fidelity,
+        "citation": card.citation,
+        "licence": card.licence,
         "settings": settings,
     }
+
+
+def variant_field(config: "type[MethodConfig]") -> str:
+    """Return the setting that takes the names of a card's variants."""
+    names = set(config.card.variants)
+    fields = config.model_fields.items()
+    (field,) = [key for key, info in fields if names <= set(get_args(info.annotation))]
+    return field
 
 
 def _words(value: Any) -> str:  # noqa: ANN401 - any cell of a card
@@ -74,3 +118,49 @@ def _words(value: Any) -> str:  # noqa: ANN401 - any cell of a card
     if isinstance(value, list):
         return ", ".join(value) or "P and U only"
     return str(value)
+
+
+def markdown_page(cards: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return all cards as one page: a table to choose from, then one section each."""
+    rows = "".join(
+        f"| [{card['title']}](#{card['title'].lower()}) | `{key}` | "
+        f"{', '.join(card['needs']) or 'nothing'} | {card['summary']} |\n"
+        for key, card in cards.items()
+    )
+    table = (
+        f"| method | `--method` | needs beyond P and U | what it does |\n|---|---|---|---|\n{rows}"
+    )
+    return "\n".join([HEAD, table, *map(_section, cards.values())])
+
+
+def _section(card: Mapping[str, Any]) -> str:
+    needs = "; ".join(NEEDS[need] for need in card["needs"]) or ONLY_P_AND_U
+    variants = "".join(
+        f"\n  - `--set {card['variant setting']}={name}`: {meaning}"
+        for name, meaning in card["variants"].items()
+    )
+    settings = "".join(
+        f"| `{name}` | `{_plain(setting['default'])}` | {_cell(setting['meaning'])} |\n"
+        for name, setting in card["settings"].items()
+    )
+    return (
+        f"## {card['title']}\n\n{card['summary']}\n\n"
+        f"- **Needs**: {needs}.\n"
+        f"- **Known negatives** (`-n`): {card['known negatives']}.\n"
+        f"- **Good at**: {card['good at']}\n"
+        f"- **Bad at**: {card['bad at']}\n"
+        f"- **Variants**:{variants}\n"
+        f"- **Fidelity**: {card['fidelity']}\n"
+        f"- **Citation**: {card['citation']}\n"
+        f"- **Licence**: {card['licence']}\n\n"
+        "<details>\n<summary>Settings</summary>\n\n"
+        f"| `method.` | default | meaning |\n|---|---|---|\n{settings}\n</details>\n"
+    )
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

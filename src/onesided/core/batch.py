@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
@@ -57,6 +58,8 @@ class PUBatch:
         views: Role name to images in [0, 1], for example "classify", "query", "key".
         truth: True classes, only for a method that declared `needs.truth`.
         clean: Samples of known class, only for a method that declared `needs.clean`.
+        negative: Rows known to be negative, none of them labelled; None where there are
+            none, and for every method that did not declare `uses_negatives`.
     """
 
     row: Int64[Tensor, "batch"]
@@ -64,6 +67,17 @@ class PUBatch:
     views: Mapping[str, Tensor] = field(default_factory=dict)
     truth: Int64[Tensor, "batch"] | None = None
     clean: CleanBatch | None = None
+    negative: Bool[Tensor, "batch"] | None = None
+
+    @property
+    def surely_negative(self) -> Bool[Tensor, "batch"]:
+        """Rows known to be negative, as a mask also where there are none."""
+        return torch.zeros_like(self.labelled) if self.negative is None else self.negative
+
+    @property
+    def unlabelled(self) -> Bool[Tensor, "batch"]:
+        """Rows about which nothing is known."""
+        return ~(self.labelled | self.surely_negative)
 
 
 @dataclass(frozen=True)

@@ -88,4 +88,7 @@ def gather_batch(batch: PUBatch) -> PUBatch:
     """Return the whole batch's rows and labels, without the images."""
     truth = None if batch.truth is None else gather(batch.truth)
     labelled = gather(batch.labelled.to(torch.uint8)).bool()
-    return replace(batch, row=gather(batch.row), labelled=labelled, truth=truth, views={})
+    negative = None if batch.negative is None else gather(batch.negative.to(torch.uint8)).bool()
+    return replace(
+        batch, row=gather(batch.row), labelled=labelled, truth=truth, negative=negative, views={}
+    )

@@ -72,11 +72,12 @@ def normalise_pu_labels(
             shown = ", ".join(str(value) for value in sorted(seen)[:6])
             raise DataError(
                 f"Labels must have two values, 1 positive and 0 (or -1) unlabelled; got {shown}. "
-                'If -1 marks known negatives and 0 unlabelled, say labels="pnu".'
+                'If -1 marks known negatives and 0 unlabelled, say labels_mean="pnu".'
             )
     elif seen - {-1, 0, 1}:
         raise DataError(
-            f'labels="pnu" means 1 positive, 0 unlabelled, -1 negative; got {sorted(seen)[:6]}.'
+            'labels_mean="pnu" means 1 positive, 0 unlabelled, -1 negative; got '
+            f"{sorted(seen)[:6]}."
         )
     labelled = values == 1
     if not labelled.any():

@@ -60,6 +60,21 @@ def positive_unlabelled_cross_entropy(
     return mean_or_zero(cost, labelled) + mean_or_zero(cost, ~labelled)
 
 
+def class_weighted_cross_entropy(
+    logits: Float[Tensor, "n 2"], target: Float[Tensor, "n 2"]
+) -> Float[Tensor, ""]:
+    """Return the mean cross entropy over positive plus that over negative target mass.
+
+    Equals `positive_unlabelled_cross_entropy` while all of U has the target negative. Once
+    positives are found in U, both classes still weigh alike; with P and U weighing alike,
+    positives would weigh 1 + s against 1 - s, s being their share of U's targets.
+    """
+    cost = -target * logits.log_softmax(dim=1)
+    mass = target.sum(dim=0)
+    # Without any mass of a class its cost is 0 too.
+    return (cost.sum(dim=0) / mass.clamp(min=torch.finfo(mass.dtype).tiny)).sum()
+
+
 def plain_cross_entropy(
     margin: Float[Tensor, "n"], positive: Bool[Tensor, "n"]
 ) -> Float[Tensor, ""]:

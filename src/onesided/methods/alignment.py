@@ -78,10 +78,21 @@ class AlignmentBranch(nn.Module):
         self, backbone: Backbone, batch: PUBatch
     ) -> tuple[Float[Tensor, "batch dim"], Float[Tensor, "batch dim"]]:
         """Return the normalised queries q~ and keys k~ of this shard."""
-        query = self.predictor(self.projector(backbone(batch.views["query"])))
+        query = self.queries(backbone(batch.views["query"]))
+        _, key = self.keys(backbone, batch.views["key"])
+        return query, key
+
+    def queries(self, features: Float[Tensor, "batch width"]) -> Float[Tensor, "batch dim"]:
+        """Return the normalised queries q~ of features of the online network."""
+        return F.normalize(self.predictor(self.projector(features)).float(), dim=1)
+
+    def keys(
+        self, backbone: Backbone, samples: Float[Tensor, "batch *sample"]
+    ) -> tuple[Float[Tensor, "batch width"], Float[Tensor, "batch dim"]]:
+        """Let the target network follow; return its features and the normalised keys k~."""
         self.target.follow(backbone, self.projector, momentum=self.config.encoder_momentum)
-        key = self.target(batch.views["key"])
-        return F.normalize(query.float(), dim=1), F.normalize(key.float(), dim=1)
+        features, key = self.target.layers(samples)
+        return features, F.normalize(key.float(), dim=1)
 
     def loss(
         self,

@@ -44,6 +44,7 @@ class Card:
         summary: One sentence.
         citation: Authors, title, venue, year.
         fidelity: How this implementation relates to the publication and its code.
+        licence: Under which terms the authors gave out their code, of which we hold none.
         good_at: When to choose it.
         bad_at: When not to.
         variants: Variant name to what it means.
@@ -53,6 +54,7 @@ class Card:
     summary: str
     citation: str
     fidelity: str
+    licence: str
     good_at: str
     bad_at: str
     variants: Mapping[str, str]
@@ -141,11 +143,18 @@ class MethodConfig(Config):
     """Settings of one method. The subclass knows how to build it: names stay at the door."""
 
     needs: ClassVar[Needs] = Needs()
+    uses_negatives: ClassVar[bool] = False
+    """Whether known negatives may be among the training rows. Where not, they are kept out:
+    everything that is not labelled counts as a sample of the unlabelled population."""
     card: ClassVar[Card]
 
     def build(self, facts: DataFacts, backbone: Backbone) -> Method:
         """Return the untrained method."""
         raise NotImplementedError
+
+    def batching(self, batch_size: int) -> Batching:
+        """Return how batches are put together; how long an epoch is follows from it."""
+        return Mixed()
 
     def budget_learning_rate(self) -> float:
         """Return the rate where epochs are few: more than 1300 epochs would bear."""

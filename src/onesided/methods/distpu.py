@@ -89,6 +89,7 @@ class DistPUConfig(VariantConfig):
         "Distribution Perspective, CVPR 2022.",
         fidelity="The risk on the scale of the authors' code, whose weights are given for it; "
         "sigmoids are taken as a whole where the code cuts logits at 10.",
+        licence="Authors' code: no licence stated, all rights reserved; nothing of it is here.",
         good_at="A prior that is right and below one half; tables and images alike.",
         bad_at="A prior that is too high: from one half on, calling everything positive is the "
         "cheapest constant, and a prior of .72 where .4 is true ends there.",

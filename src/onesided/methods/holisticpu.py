@@ -86,6 +86,7 @@ class HolisticPUConfig(VariantConfig):
         "Unlabeled Data through Holistic Predictive Trends, NeurIPS 2023.",
         fidelity="Losses, score and break as in the authors' code, recorded on unchanged samples; "
         "weak and strong views are this library's, not RandAugment.",
+        licence="Authors' code: no licence stated, all rights reserved; nothing of it is here.",
         good_at="No prior, no negatives, a network that learns slowly enough to be watched.",
         bad_at="First stages that converge before the first recording: then all trends look alike. "
         "Results vary much between seeds.",
@@ -102,6 +103,10 @@ class HolisticPUConfig(VariantConfig):
     def budget_learning_rate(self) -> float:
         """Return a small rate: at ten times it a network has learned before it is watched."""
         return 0.002
+
+    def batching(self, batch_size: int) -> Stratified:
+        """Return batches of which one half is P, as its authors draw them."""
+        return Stratified(max(1, batch_size // 2))
 
     def for_budget(self, epochs: int) -> "HolisticPUConfig":
         """Return settings with the published proportion of the stages, in passes over U.
@@ -131,7 +136,7 @@ class HolisticPU(GradientMethod):
         self.trends = PredictionTrends(facts.rows, config.trend_epochs)
         self.pseudo_labels = RowLabels(facts.rows)
         self.views = {"weak": Augment.WEAK, "strong": Augment.STRONG}
-        self.batching = Stratified(max(1, facts.batch_size // 2))
+        self.batching = config.batching(facts.batch_size)
 
     def plan(self, epochs: int) -> Sequence[Stage]:
         """Observe for as long as trends need, teach for the rest."""

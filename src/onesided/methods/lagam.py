@@ -36,7 +36,7 @@ from torch import Tensor, nn
 
 from onesided.core.batch import Augment, CleanBatch, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock, Sweep
-from onesided.core.labels import POSITIVE
+from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.core.rng import numpy_generator
 from onesided.losses.classification import mean_or_zero
 from onesided.losses.contrastive import nearest_in_pool, own_key, supervised_contrastive_loss
@@ -93,6 +93,7 @@ class LaGAMConfig(VariantConfig):
     """Hidden units of the projector."""
 
     needs: ClassVar[Needs] = Needs(clean=True)
+    uses_negatives: ClassVar[bool] = True
     card: ClassVar[Card] = Card(
         title="LaGAM",
         summary="Labels move to what would have helped on a few samples of known class.",
@@ -100,6 +101,7 @@ class LaGAMConfig(VariantConfig):
         "Disambiguation, CVPR 2024.",
         fidelity="Written from a description of the method; the meta gradient in closed form, "
         "defects of the authors' code left out. Entropy regularisation is not included.",
+        licence="Authors' code: no licence stated, all rights reserved; nothing of it is here.",
         good_at="Whenever some negatives are known: a hundred of each class make it strong.",
         bad_at="No known negatives: then it cannot run. Clean samples unlike the unlabelled ones.",
         variants={
@@ -189,7 +191,7 @@ class LaGAM(GradientMethod):
             momentum = self.config.target_momentum_at(clock.epoch, clock.epochs)
             self.labels.vote(batch.row, batch.labelled, vote, momentum=momentum)
             target = self.labels.current(batch.row, batch.labelled)
-            watched["positive_votes"] = mean_or_zero((vote == POSITIVE).float(), ~batch.labelled)
+            watched["positive_votes"] = mean_or_zero((vote == POSITIVE).float(), batch.unlabelled)
 
         contrast = partial(
             supervised_contrastive_loss, query, key, temperature=self.config.temperature
@@ -203,8 +205,8 @@ class LaGAM(GradientMethod):
             group = self._group(margin.detach(), query, key, batch.row, clock)
             terms["group"] = contrast(group)
         terms = {name: term * float(usable) for name, term in terms.items()}
-        watched["taught_positive"] = mean_or_zero(target[:, POSITIVE], ~batch.labelled)
-        watched["called_positive"] = mean_or_zero((margin.detach() > 0).float(), ~batch.labelled)
+        watched["taught_positive"] = mean_or_zero(target[:, POSITIVE], batch.unlabelled)
+        watched["called_positive"] = mean_or_zero((margin.detach() > 0).float(), batch.unlabelled)
         return Losses(torch.stack(list(terms.values())).sum(), terms, watched)
 
     def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
@@ -246,7 +248,9 @@ class LaGAM(GradientMethod):
             ),
             step=self.config.virtual_step,
         )
-        return gradient.argmin(dim=1).masked_fill(batch.labelled, POSITIVE)
+        vote = gradient.argmin(dim=1).masked_fill(batch.labelled, POSITIVE)
+        # Rows start as negative, so a sure negative that always votes so never moves.
+        return vote if batch.negative is None else vote.masked_fill(batch.negative, NEGATIVE)
 
     def _mixing_share(self, clock: Clock) -> float:
         """Return the share of the larger part in every mixed sample of this step."""

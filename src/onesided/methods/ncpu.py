@@ -29,7 +29,11 @@ from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.losses.alignment import same_class_pairs
-from onesided.losses.classification import mean_or_zero, positive_unlabelled_cross_entropy
+from onesided.losses.classification import (
+    class_weighted_cross_entropy,
+    mean_or_zero,
+    positive_unlabelled_cross_entropy,
+)
 from onesided.losses.entropy import mean_entropy
 from onesided.methods.alignment import (
     ALIGNED_VIEWS,
@@ -40,12 +44,17 @@ from onesided.methods.alignment import (
 from onesided.methods.base import Card, GradientMethod
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import classifier
+from onesided.nets.momentum import TargetNetwork
 from onesided.nets.standardise import Backbone
 from onesided.state.prototypes import Normalisation, Prototypes
 from onesided.state.pseudo_targets import PseudoTargets
 from onesided.state.threshold import SelfAdaptiveThreshold
 
 PAPER_EPOCHS = 1300
+VIEWS: Mapping[str, Mapping[str, Augment]] = {
+    "three": {"classify": Augment.WEAK, **ALIGNED_VIEWS},
+    "two": {"query": Augment.STRONG, "key": Augment.WEAK},
+}
 
 
 class NcPUConfig(AlignmentConfig, VariantConfig):
@@ -61,11 +70,18 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
             "threshold_rows": "unlabelled",
             "confidence_cap": 0.8,
         },
+        "budget": {
+            "views": "two",
+            "weighing": "classes",
+            "judge": "target",
+            "alignment_weight": 1.0,
+            "entropy_weight": 0.0,
+        },
     }
 
-    variant: Literal["paper", "released"] = "paper"
-    """A bundle of switches: the published mathematics, or what the authors' code does. Every
-    switch can still be set alone."""
+    variant: Literal["paper", "released", "budget"] = "paper"
+    """A bundle of switches: the published mathematics, what the authors' code does, or ours for
+    a thousandth of the paper's steps. Every switch can still be set alone."""
     disambiguation: Literal["none", "prototype", "prototype+threshold", "phantom"] = "phantom"
     """How targets of U move: never; by votes; by votes that the gate erases; by votes under a
     gate that erases nothing (the method)."""
@@ -88,17 +104,32 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
     confidence_cap: float = Field(default=1.0, gt=0, le=1)
     """Upper limit of the threshold's confidence; 1 means none (paper), 0.8 in released code."""
 
+    views: Literal["three", "two"] = "three"
+    """three: a weak view for f, two strong ones to align (paper). two: f learns from the strong
+    query and the key is weak, which spares one pass forward and back."""
+    weighing: Literal["sources", "classes"] = "sources"
+    """What weighs alike in the classification loss: P and U (paper), or the positive and the
+    negative targets. The same until targets move; then P and the positives found in U would
+    outweigh the negatives, and in short runs votes overshoot to positive."""
+    judge: Literal["online", "target"] = "online"
+    """Whose classifier says what a row is and, in the end, what a new sample is: the network
+    that learns (paper), or the target network, an average over its last hundred steps."""
+
+    uses_negatives: ClassVar[bool] = True
+    budget_variant: ClassVar[str | None] = "budget"
     card: ClassVar[Card] = Card(
         title="NcPU",
         summary="Learns representations that survive wrong labels, and with them who is positive.",
         citation="Zhao et al., Noisy-Pair Robust Representation Alignment for Positive-Unlabeled "
         "Learning, ICLR 2026.",
         fidelity="Written from the paper; the authors' code differs in six switches, all here.",
+        licence="Authors' code: CC BY-NC-SA 4.0, academic use only; nothing of it is here.",
         good_at="Images, few positives, no class prior, no negatives; first in the paper's table.",
         bad_at="Very short runs: representations must form before votes mean anything.",
         variants={
             "paper": "the published mathematics (default)",
             "released": "the six switches as the authors' code sets them",
+            "budget": "ours, for runs of minutes: the presets quick and standard take it",
         },
     )
 
@@ -134,46 +165,87 @@ class NcPU(GradientMethod):
         self.targets = PseudoTargets(facts.rows)
         self.gate = SelfAdaptiveThreshold()
         # Without alignment nothing trains the branch, but prototypes still need queries.
-        self.views = {"classify": Augment.WEAK, **ALIGNED_VIEWS}
+        self.views = VIEWS[config.views]
         self.branch = AlignmentBranch(backbone, config)
         self.prototypes = Prototypes(2, EMBEDDING)
+        self.judge = TargetNetwork(self.classifier) if config.judge == "target" else None
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
-        """Return f's logits of the weak view, and q~ and k~ of the two strong ones."""
-        logits = self.classifier(self.backbone(batch.views["classify"]))
-        query, key = self.branch(self.backbone, batch)
-        return Outputs({"logits": logits, "query": query, "key": key})
+        """Return f's logits, q~ and k~, and what the judge says of the rows."""
+        if self.config.views == "three":
+            logits = self.classifier(self.backbone(batch.views["classify"]))
+        features = self.backbone(batch.views["query"])
+        if self.config.views == "two":
+            logits = self.classifier(features)
+        query = self.branch.queries(features)
+        key_features, key = self.branch.keys(self.backbone, batch.views["key"])
+        outputs = {"logits": logits, "query": query, "key": key}
+        if self.judge is not None:
+            self.judge.follow(self.classifier, momentum=self.config.encoder_momentum)
+            outputs["judged"] = self.judge(key_features)
+        return Outputs(outputs)
+
+    def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
+        """Return the judge's logits for plain images."""
+        if self.judge is None:
+            return super().classify(images)
+        return self.judge(self.branch.target.copies[0](images))
+
+    def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
+        """Return the features that the judge looks at."""
+        if self.judge is None:
+            return super().embed(images)
+        features: Tensor = self.branch.target.copies[0](images)
+        return features
+
+    def inference_state(self) -> dict[str, Tensor]:
+        """Return the judge's part of the state."""
+        if self.judge is None:
+            return super().inference_state()
+        parts = ("judge.", "branch.target.copies.0.")
+        return {name: value for name, value in self.state_dict().items() if name.startswith(parts)}
 
     def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
         """Return Eq. 14 with the entropy term, after moving prototypes, gate and targets."""
         logits, query, key = outputs["logits"], outputs["query"], outputs["key"]
-        probability = logits.detach().softmax(dim=1)
+        judged = logits.detach() if self.judge is None else outputs["judged"]
+        probability = judged.softmax(dim=1)
         settled = clock.epoch >= self.config.warmup_epochs
 
-        vote = self._move_prototypes_and_vote(query.detach(), probability, batch.labelled)
-        self._move_threshold(probability, batch.labelled)
+        vote = self._move_prototypes_and_vote(query.detach(), probability, batch)
+        self._move_threshold(probability, batch.unlabelled)
         target, gated = self._targets(probability, vote, batch, settled)
-        same_class = self._same_class(probability, batch.labelled, settled)
+        same_class = self._same_class(probability, batch, settled)
 
         terms = {
-            "classification": positive_unlabelled_cross_entropy(logits, target, batch.labelled),
+            "classification": self._classification(logits, target, batch.labelled),
             "alignment": self._alignment_weight * self.branch.loss(query, key, same_class),
             "entropy": self._entropy_weight(clock) * mean_entropy(logits),
         }
         return Losses(
             total=torch.stack(list(terms.values())).sum(),
             terms=terms,
-            watched=self._watched(vote, gated, probability, ~batch.labelled),
+            watched=self._watched(vote, gated, probability, batch.unlabelled),
         )
+
+    def _classification(
+        self,
+        logits: Float[Tensor, "batch 2"],
+        target: Float[Tensor, "batch 2"],
+        labelled: Bool[Tensor, "batch"],
+    ) -> Float[Tensor, ""]:
+        if self.config.weighing == "classes":
+            return class_weighted_cross_entropy(logits, target)
+        return positive_unlabelled_cross_entropy(logits, target, labelled)
 
     def _move_prototypes_and_vote(
         self,
         query: Float[Tensor, "batch dim"],
         probability: Float[Tensor, "batch 2"],
-        labelled: Bool[Tensor, "batch"],
+        batch: PUBatch,
     ) -> Int64[Tensor, "batch"]:
         """Move mu_c towards the queries predicted as c (Eq. 9); return the votes r (Eq. 10)."""
-        predicted = probability.argmax(dim=1).masked_fill(labelled, POSITIVE)
+        predicted = _as_known(probability.argmax(dim=1), batch)
         vote = self.prototypes.nearest(query)
         self.prototypes.follow(
             query,
@@ -183,13 +255,13 @@ class NcPU(GradientMethod):
         )
         if self.config.vote == "after":
             vote = self.prototypes.nearest(query)
-        return vote.masked_fill(labelled, POSITIVE)
+        return _as_known(vote, batch)
 
     def _move_threshold(
-        self, probability: Float[Tensor, "batch 2"], labelled: Bool[Tensor, "batch"]
+        self, probability: Float[Tensor, "batch 2"], unlabelled: Bool[Tensor, "batch"]
     ) -> None:
         """Let the gate's threshold follow the classifier's confidence (Eq. 12)."""
-        counted = probability if self.config.threshold_rows == "all" else probability[~labelled]
+        counted = probability if self.config.threshold_rows == "all" else probability[unlabelled]
         self.gate.follow(
             counted, momentum=self.config.threshold_momentum, cap=self.config.confidence_cap
         )
@@ -209,7 +281,8 @@ class NcPU(GradientMethod):
             gated = torch.zeros_like(gated)
         if settled and rule != "none":
             self.targets.vote(batch.row, batch.labelled, vote, momentum=self.config.target_momentum)
-        target = self.targets.read(batch.row, batch.labelled, gated)
+        sure = gated | batch.surely_negative
+        target = self.targets.read(batch.row, batch.labelled, sure)
         if rule == "prototype+threshold":
             self.targets.forget(batch.row[gated])
         return target, gated
@@ -217,14 +290,15 @@ class NcPU(GradientMethod):
     def _same_class(
         self,
         probability: Float[Tensor, "batch 2"],
-        labelled: Bool[Tensor, "batch"],
+        batch: PUBatch,
         settled: bool,
     ) -> Bool[Tensor, "batch batch"]:
         """Return the pairs Q: same predicted class, or only self pairs during warm-up."""
         if not settled:
-            return torch.eye(len(labelled), dtype=torch.bool, device=labelled.device)
-        positive = F.one_hot(torch.tensor(POSITIVE, device=labelled.device), 2).to(probability)
-        believed = torch.where(labelled[:, None], positive, probability)
+            return torch.eye(len(probability), dtype=torch.bool, device=probability.device)
+        known = _as_known(torch.zeros_like(batch.row), batch)
+        certain = F.one_hot(known, 2).to(probability)
+        believed = torch.where(batch.unlabelled[:, None], probability, certain)
         return same_class_pairs(believed, threshold=self.config.pair_threshold)
 
     @property
@@ -253,3 +327,9 @@ class NcPU(GradientMethod):
             "gated": mean_or_zero(gated.float(), unlabelled),
             "called_positive": mean_or_zero((probability[:, POSITIVE] > 0.5).float(), unlabelled),
         }
+
+
+def _as_known(label: Int64[Tensor, "batch"], batch: PUBatch) -> Int64[Tensor, "batch"]:
+    """Return labels that agree with what is known: labelled positives, sure negatives."""
+    corrected = label.masked_fill(batch.labelled, POSITIVE)
+    return corrected if batch.negative is None else corrected.masked_fill(batch.negative, NEGATIVE)

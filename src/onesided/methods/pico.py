@@ -106,6 +106,7 @@ class PiCOConfig(VariantConfig):
         "ICLR 2022.",
         fidelity="Written from a description of the method; unlabelled rows start as negative, as "
         "in the NcPU paper. PiCO+ (reliable samples, mixup) is not included.",
+        licence="Authors' code: Apache-2.0; nothing of it is here.",
         good_at="Images whose classes form clusters; needs no prior and no negatives.",
         bad_at="Poor features: votes drift to positive, and nothing speaks for the negatives.",
         variants={

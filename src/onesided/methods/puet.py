@@ -75,6 +75,7 @@ class PUETConfig(MethodConfig):
         "Recursive Greedy Risk Minimization, NeurIPS 2022.",
         fidelity="As published. The score is the share of trees that vote positive, which the "
         "paper does not use. No network: the settings of network and training have no effect.",
+        licence="Authors' code: MIT; nothing of it is here.",
         good_at="Tables of numbers; a first answer in seconds without a GPU; telling which "
         "features matter.",
         bad_at="Natural images, of which it sees single pixels and no shapes; a wrong prior.",

@@ -128,7 +128,7 @@ class RiskMethod(GradientMethod):
             total = total + terms["entropy"]
         called = (p_positive(logits.detach()) > 0.5).float()
         watched = {
-            "called_positive": mean_or_zero(called, ~batch.labelled),
+            "called_positive": mean_or_zero(called, batch.unlabelled),
             "ascending": risk.ascending.float(),
         }
         return Losses(total, terms, watched)
@@ -150,11 +150,14 @@ class CEConfig(RiskConfig):
     balance: Literal["balanced", "plain"] = "balanced"
     """Whether both classes weigh the same (as the NcPU authors ran it) or every sample does."""
 
+    # Nothing to add: whatever is not labelled is taught as negative, and these are right.
+    uses_negatives: ClassVar[bool] = True
     card: ClassVar[Card] = Card(
         title="CE",
         summary="An ordinary classifier that takes every unlabelled sample as negative.",
-        citation="Folklore; a baseline of the NcPU paper, ICLR 2026.",
+        citation="No publication: what everybody tries first; a baseline of the NcPU paper.",
         fidelity="The class-balanced form the authors ran is the default; plain is a variant.",
+        licence="A formula of textbooks; nobody's code.",
         good_at="Ranking with small networks: a lower bound every method must beat.",
         bad_at="Flexible networks learn the labels by heart and call nothing positive.",
         variants={"balanced": "both classes weigh the same", "plain": "every sample does"},
@@ -172,8 +175,9 @@ class SupervisedConfig(CEConfig):
     card: ClassVar[Card] = Card(
         title="Supervised",
         summary="The same classifier with the true class of every sample: the upper bound.",
-        citation="An oracle of the NcPU paper, ICLR 2026.",
+        citation="No publication; an oracle of the NcPU paper.",
         fidelity="Class-balanced, as the authors ran it.",
+        licence="A formula of textbooks; nobody's code.",
         good_at="Telling how much of the gap is due to missing labels.",
         bad_at="Everything else: it needs the truth, and refuses data without it.",
         variants={"balanced": "both classes weigh the same", "plain": "every sample does"},
@@ -195,8 +199,11 @@ class UPUConfig(RiskConfig):
     card: ClassVar[Card] = Card(
         title="uPU",
         summary="An unbiased estimate of the ordinary risk, from P, U and the class prior.",
-        citation="du Plessis, Niu, Sugiyama, NeurIPS 2014 and ICML 2015.",
+        citation="du Plessis, Niu, Sugiyama, Analysis of Learning from Positive and Unlabeled "
+        "Data, NeurIPS 2014; Convex Formulation for Learning from Positive and Unlabeled Data, "
+        "ICML 2015.",
         fidelity="The published estimator; the sigmoid loss as the NcPU authors ran it.",
+        licence="Authors' code: MIT-style; nothing of it is here, nor of its GPL-3.0 port.",
         good_at="Linear and small models, where unbiasedness is all that is needed.",
         bad_at="Flexible networks drive the risk below zero: over-fitting.",
         variants={"sigmoid": "2014", "logistic": "2015, convex", "double_hinge": "2015, convex"},
@@ -218,8 +225,10 @@ class NNPUConfig(UPUConfig):
     card: ClassVar[Card] = Card(
         title="nnPU",
         summary="uPU that climbs back when its negative part falls below zero.",
-        citation="Kiryo, Niu, du Plessis, Sugiyama, NeurIPS 2017.",
+        citation="Kiryo, Niu, du Plessis, Sugiyama, Positive-Unlabeled Learning with Non-Negative "
+        "Risk Estimator, NeurIPS 2017.",
         fidelity="The published step rule (Algorithm 1), not a clamp.",
+        licence="Authors' code: MIT-style; nothing of it is here, nor of its GPL-3.0 port.",
         good_at="Deep networks with a good class prior; the field's default baseline.",
         bad_at="A wrong prior: too high calls nearly everything positive, too low misses many.",
         variants={"sigmoid": "as published", "logistic": "unbounded", "double_hinge": "unbounded"},
@@ -242,8 +251,9 @@ class ImbPUConfig(NNPUConfig):
     card: ClassVar[Card] = Card(
         title="ImbPU",
         summary="nnPU re-weighted to a balanced world, for rare positives.",
-        citation="Su, Chen, Xu, IJCAI 2021.",
+        citation="Su, Chen, Xu, Positive-Unlabeled Learning from Imbalanced Data, IJCAI 2021.",
         fidelity="As published; the overwritten form of the NcPU authors' code is a variant.",
+        licence="Authors' code: MIT; nothing of it is here.",
         good_at="Rare positives where recall matters.",
         bad_at="Priors above one half, where it favours the negatives; a wrong prior.",
         variants={"published": "as published", "released": "as the NcPU authors' code runs it"},

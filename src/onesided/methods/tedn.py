@@ -54,6 +54,7 @@ class TEDnConfig(MethodConfig):
         "Learning: A Modern Approach, NeurIPS 2021.",
         fidelity="As published. An epoch is a pass over U; a batch whose unlabelled part is "
         "rejected as a whole gives no gradient.",
+        licence="Authors' code: Apache-2.0; nothing of it is here.",
         good_at="An unknown prior and classes that can be told apart; it reports the prior.",
         bad_at="Few held-out positives (below a hundred BBE is loose); short runs, where the "
         "warm start has not ranked U yet; its learning rate of 0.1 makes repeats differ.",
@@ -63,6 +64,10 @@ class TEDnConfig(MethodConfig):
     def build(self, facts: DataFacts, backbone: Backbone) -> "TEDn":
         """Return an untrained TEDn."""
         return TEDn(self, facts, backbone)
+
+    def batching(self, batch_size: int) -> Stratified:
+        """Return batches of which one half is P."""
+        return Stratified(batch_size // 2)
 
     def for_budget(self, epochs: int) -> "TEDnConfig":
         """Return settings with a warm start that leaves most of a short run to CVIR.
@@ -86,9 +91,8 @@ class TEDn(GradientMethod):
         self.config = config
         self.needs = config.needs
         self.views = {"classify": Augment.WEAK}
-        positives = facts.batch_size // 2
-        self.batching = Stratified(positives)
-        self.fewest_kept = facts.batch_size - positives
+        self.batching = config.batching(facts.batch_size)
+        self.fewest_kept = facts.batch_size - self.batching.positives
         self.backbone = backbone
         self.classifier = classifier(backbone.width)
         self.kept = KeptRows(facts.rows)

@@ -65,6 +65,7 @@ class VPUConfig(MethodConfig):
         "and Unlabeled Data, NeurIPS 2020.",
         fidelity="The published loss, mixup and choice of epoch; the mean over U is over U alone, "
         "as P and U are disjoint here. Adam is neither reset nor its rate halved in steps.",
+        licence="Authors' code: MIT; nothing of it is here.",
         good_at="An unknown class prior and a short run: 1500 steps in the original.",
         bad_at="Overlapping classes, where no sample is surely positive and the maximum of Phi "
         "normalises too much; a single outlier sets that maximum.",
@@ -87,6 +88,10 @@ class Pairs:
     positive: Int64[Tensor, "pairs"]
     share: float
 
+    def batching(self, batch_size: int) -> Stratified:
+        """Return batches with as many of P as of U: every unlabelled sample has a partner."""
+        return Stratified(batch_size // 2)
+
 
 class VPU(GradientMethod):
     """A classifier on a backbone, the margin that normalises it, and its best epoch."""
@@ -96,8 +101,7 @@ class VPU(GradientMethod):
         self.config = config
         self.needs = config.needs
         self.views = {"classify": Augment.WEAK}
-        # As many of P as of U: every unlabelled sample gets a partner of its own.
-        self.batching = Stratified(facts.batch_size // 2)
+        self.batching = config.batching(facts.batch_size)
         self.backbone = backbone
         self.classifier = classifier(backbone.width)
         self.largest = LargestMargin()

@@ -99,7 +99,8 @@ class WSCConfig(VariantConfig):
         citation="Zhou, Wang, Wei, Zhang, Weakly-Supervised Contrastive Learning for Imprecise "
         "Class Labels, ICML 2025.",
         fidelity="Written from a description of the method; balanced supervision, without which "
-        "it collapses on PU data; the projector learns. One weight decay for all parameters.",
+        "it collapses on PU data; the projector learns.",
+        licence="Authors' code: no licence stated, all rights reserved; nothing of it is here.",
         good_at="Few positives without a prior; classes of similar size.",
         bad_at="Priors far from one half, where its balance term misleads; recall.",
         variants={

@@ -17,7 +17,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -26,7 +27,16 @@ from torch import nn
 from onesided.core import rng
 from onesided.core.config import Config
 from onesided.core.errors import ConfigError, ContractError
+from onesided.nets.efficientnet import EfficientNetLite0, from_published, working_size
 from onesided.nets.mlp import MLP
+from onesided.nets.pretrained import (
+    content_hash,
+    own_file,
+    published_file,
+    read_weights,
+    start_again,
+    start_from,
+)
 from onesided.nets.resnet import resnet18, resnet34
 from onesided.nets.small import SmallNetwork
 from onesided.nets.standardise import Backbone, Normalisation, Numbers, Standardise
@@ -38,24 +48,101 @@ _borrowing = threading.RLock()
 
 
 class NetworkConfig(Config):
-    """Which backbone, how wide, with or without BatchNorm."""
+    """Which backbone, how wide, with or without BatchNorm, and what it starts from."""
 
-    name: Literal["auto", "small", "resnet18", "resnet34", "mlp"] = "auto"
+    name: Literal["auto", "small", "resnet18", "resnet34", "mlp", "efficientnet_lite0"] = "auto"
     """Backbone; auto takes mlp for vectors and small for images. resnet18 is the paper's."""
     width: float = Field(default=1.0, gt=0, le=16)
-    """Multiplier of the layers' widths, for small and mlp; the ResNets are as published."""
+    """Multiplier of the layers' widths, for small and mlp; the others are as published."""
     normalisation: Normalisation = "batch"
     """batch, or none for small and mlp; the heads of the run are built alike."""
+    weights: str = Field(default="auto", min_length=1)
+    """First weights: none draws them by the seed, pretrained takes the published ones, and any
+    other word is a .safetensors file. auto is pretrained for efficientnet_lite0, else none."""
+    trained: Literal["all", "head"] = "all"
+    """What learns: the whole network, or a head (an mlp) on the features of a network that
+    stands still. Features are computed once, so head takes minutes without a GPU."""
+    resize: int = Field(default=0, ge=0, le=1024)
+    """Shorter side at which efficientnet_lite0 looks at images; 0 chooses by their size."""
 
     @model_validator(mode="after")
-    def _resnets_are_as_published(self) -> "NetworkConfig":
+    def _published_networks_are_as_published(self) -> "NetworkConfig":
         changed = self.width != 1.0 or self.normalisation != "batch"
-        if self.name.startswith("resnet") and changed:
+        if self.name.startswith(("resnet", "efficientnet")) and changed:
             raise ValueError(
                 f"{self.name} is the published network, with width 1 and normalisation 'batch'. "
                 f"For width {self.width:g} and normalisation '{self.normalisation}' choose small"
             )
         return self
+
+    @model_validator(mode="after")
+    def _has_something_to_start_from(self) -> "NetworkConfig":
+        if self.weights == "pretrained" and self.name != "efficientnet_lite0":
+            raise ValueError(
+                f"there are no published weights for {self.name}; give a .safetensors file with "
+                "--weights, or choose --backbone efficientnet_lite0"
+            )
+        if self.trained == "head" and self._origin == "none":
+            raise ValueError(
+                "a network that stands still must have learned before; choose "
+                "--backbone efficientnet_lite0, or give a .safetensors file with --weights"
+            )
+        if self.resize and self.name != "efficientnet_lite0":
+            raise ValueError(
+                f"resize is a setting of efficientnet_lite0, and this is {self.name}; leave it out"
+            )
+        return self
+
+    @property
+    def _origin(self) -> str:
+        if self.weights != "auto":
+            return self.weights
+        return "pretrained" if self.name == "efficientnet_lite0" else "none"
+
+    def weights_file(self) -> Path | None:
+        """Return the file of the first weights, None where they are drawn; refuse a missing one."""
+        match self._origin:
+            case "none":
+                return None
+            case "pretrained":
+                return published_file()
+            case place:
+                return own_file(place)
+
+    def learner(self) -> "NetworkConfig":
+        """Return the network that learns: this one, or the head on its features."""
+        return self if self.trained == "all" else NetworkConfig(name="mlp")
+
+    def for_samples(self, sample_shape: Sequence[int]) -> "NetworkConfig":
+        """Return these settings with what was left to choice chosen for samples of this shape."""
+        if self.name != "efficientnet_lite0" or len(sample_shape) != 3:
+            return self
+        _, height, width = sample_shape
+        return self.model_copy(update={"resize": min(working_size(height, width, self.resize))})
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides results: a file by its content, not by its place.
+
+        Settings of a start that is not used are left out, so that runs from before they
+        existed keep their identity.
+        """
+        settings = self.model_dump(mode="json")
+        start = {key: settings.pop(key) for key in ("weights", "trained", "resize")}
+        file = self.weights_file()
+        if file is None and self.name != "efficientnet_lite0":
+            return settings
+        return settings | start | {"weights": content_hash(file) if file else "none"}
+
+    def in_words(self, sample_shape: Sequence[int]) -> str:
+        """Return what a person wants to know about the network, in a few words."""
+        words: str = self.name
+        if self._origin != "none":
+            origin = "ImageNet" if self._origin == "pretrained" else Path(self._origin).name
+            words += f" with weights of {origin}"
+        if self.name == "efficientnet_lite0" and len(sample_shape) == 3:
+            height, width = working_size(sample_shape[1], sample_shape[2], self.resize)
+            words += f" at {height}x{width} pixels"
+        return words if self.trained == "all" else f"{words}, frozen under a head"
 
 
 def build_backbone(
@@ -86,6 +173,17 @@ def build_backbone(
         return _construct(config, shape, standardise)
 
 
+def give_first_weights(config: NetworkConfig, backbone: Backbone) -> None:
+    """Let a new network start from the file its settings name; from what was drawn without one."""
+    path = config.weights_file()
+    if path is None:
+        return
+    tensors = read_weights(path)
+    if isinstance(backbone, EfficientNetLite0) and any(n.startswith("_conv") for n in tensors):
+        tensors = from_published(tensors, backbone.standardise.channels)
+    start_from(backbone, tensors, str(path))
+
+
 def _construct(config: NetworkConfig, shape: tuple[int, ...], standardise: Standardise) -> Backbone:
     is_image = len(shape) == 3
     name = config.name if config.name != "auto" else ("small" if is_image else "mlp")
@@ -98,6 +196,9 @@ def _construct(config: NetworkConfig, shape: tuple[int, ...], standardise: Stand
             f"The network {name} takes images, and these samples are vectors of {shape[0]} "
             "features. Choose network.name = 'auto' or 'mlp'."
         )
+    if name == "efficientnet_lite0":
+        size = working_size(shape[1], shape[2], config.resize)
+        return EfficientNetLite0(standardise, size=size)
     if name == "small":
         return SmallNetwork(
             standardise,
@@ -157,6 +258,7 @@ def drawing_from(generator: torch.Generator) -> Iterator[None]:
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
     """Forget what a network learned: draw all its weights anew from this generator.
 
+    A network that was given its first weights goes back to these instead.
     For methods that start again with a fresh network in a later stage. A target network
     among the parts would be drawn on its own; let it `follow` with momentum 0 afterwards.
     """
@@ -165,6 +267,8 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
 
 
 def _redraw(module: nn.Module) -> None:
+    if start_again(module):
+        return
     reset = getattr(module, "reset_parameters", None)
     if callable(reset):
         reset()

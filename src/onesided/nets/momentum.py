@@ -31,11 +31,15 @@ class TargetNetwork(nn.Module):
 
     def forward(self, samples: Float[Tensor, "batch *sample"]) -> Float[Tensor, "batch dim"]:
         """Return what the copies say, without building a graph."""
-        with torch.no_grad():
-            output = samples
-            for module in self.copies:
-                output = module(output)
-            return output
+        return self.layers(samples)[-1]
+
+    @torch.no_grad()
+    def layers(self, samples: Float[Tensor, "batch *sample"]) -> list[Tensor]:
+        """Return what each copy makes of the one before, without building a graph."""
+        outputs = [samples]
+        for module in self.copies:
+            outputs.append(module(outputs[-1]))
+        return outputs[1:]
 
     @torch.no_grad()
     def follow(self, *online: nn.Module, momentum: float) -> None:

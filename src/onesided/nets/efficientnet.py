@@ -1,0 +1,218 @@
+"""EfficientNet-Lite0, a network that others trained on ImageNet, for images of any size.
+
+Mobile inverted bottlenecks (Sandler et al., CVPR 2018) in the arrangement that Tan and Le
+(EfficientNet, ICML 2019) found; "Lite" leaves out squeeze-and-excitation and takes ReLU6,
+both for the sake of small devices. Convolutions are padded as TensorFlow does it, because
+the weights were trained there: with stride two the odd zero goes to the right and below.
+
+Differs: no dropout and no stochastic depth, which draw from the global generator.
+"""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from onesided.nets.standardise import Backbone, Standardise, global_average
+
+STEM, FEATURES = 32, 1280
+# Repeats, kernel, stride of the first, expansion, channels (Table 1 of the EfficientNet paper).
+STAGES = (
+    (1, 3, 1, 1, 16),
+    (2, 3, 2, 6, 24),
+    (2, 5, 2, 6, 40),
+    (3, 3, 2, 6, 80),
+    (3, 5, 1, 6, 112),
+    (4, 5, 2, 6, 192),
+    (1, 3, 1, 6, 320),
+)
+# What the network was fed with: (pixel - 127) / 128, here in the 0-1 scale of the views.
+MEAN, STD = 127 / 255, 128 / 255
+SMALLEST, LARGEST = 96, 224
+
+PARTS = {
+    "_conv_stem": "stem.0",
+    "_bn0": "stem.1",
+    "_conv_head": "head.0",
+    "_bn1": "head.1",
+    "_expand_conv": "expand.0",
+    "_depthwise_conv": "depthwise.0",
+    "_project_conv": "project.0",
+}
+NORMS_IN_BLOCKS = {"_bn0": "expand.1", "_bn1": "depthwise.1", "_bn2": "project.1"}
+
+
+class SameConvolution(nn.Conv2d):
+    """A convolution with ceil(size / stride) outputs, padded as TensorFlow's SAME."""
+
+    def forward(self, maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b out rows columns"]:
+        """Return the convolution of the maps with just enough zeros around them."""
+        down, across = (
+            same_padding(size, kernel, stride)
+            for size, kernel, stride in zip(
+                maps.shape[2:], self.kernel_size, self.stride, strict=True
+            )
+        )
+        return super().forward(F.pad(maps, (*across, *down)))
+
+
+def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
+    """Return how many zeros go before and after one side; an odd one goes after."""
+    total = max((math.ceil(size / stride) - 1) * stride + kernel - size, 0)
+    return total // 2, total - total // 2
+
+
+class InvertedBottleneck(nn.Module):
+    """Widen, look around in each channel, narrow; beside a shortcut where the shape allows."""
+
+    def __init__(
+        self, channels_in: int, channels_out: int, *, kernel: int, stride: int, expansion: int
+    ) -> None:
+        super().__init__()
+        inside = channels_in * expansion
+        self.expand: nn.Module = nn.Identity()
+        if expansion > 1:
+            self.expand = _rectified(channels_in, inside, kernel=1)
+        self.depthwise = _rectified(inside, inside, kernel=kernel, stride=stride, groups=inside)
+        self.project = _convolution(inside, channels_out, kernel=1)
+        self.has_shortcut = stride == 1 and channels_in == channels_out
+
+    def forward(self, maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b out rows columns"]:
+        """Return the narrow maps, not rectified, so that nothing is lost in them."""
+        narrow: Tensor = self.project(self.depthwise(self.expand(maps)))
+        return narrow + maps if self.has_shortcut else narrow
+
+
+class EfficientNetLite0(Backbone):
+    """Resize, stem, sixteen inverted bottlenecks, a last 1x1 convolution, global average.
+
+    Args:
+        size: Height and width to which images are resized first; see `working_size`.
+    """
+
+    def __init__(self, standardise: Standardise, *, size: tuple[int, int]) -> None:
+        super().__init__(standardise, width=FEATURES)
+        self.size = size
+        self.stem = _rectified(standardise.channels, STEM, kernel=3, stride=2)
+        blocks: list[nn.Module] = []
+        channels = STEM
+        for repeats, kernel, stride, expansion, width in STAGES:
+            for number in range(repeats):
+                block = InvertedBottleneck(
+                    channels,
+                    width,
+                    kernel=kernel,
+                    stride=stride if number == 0 else 1,
+                    expansion=expansion,
+                )
+                blocks.append(block)
+                channels = width
+        self.blocks = nn.Sequential(*blocks)
+        self.head = _rectified(channels, FEATURES, kernel=1)
+        self.reset_parameters()
+
+    def features(self, samples: Float[Tensor, "b c h w"]) -> Float[Tensor, "b 1280"]:
+        """Return the spatial mean of the last layer, each feature between 0 and 6."""
+        # On processors channels side by side nearly double the speed of thin convolutions.
+        resized = resize(samples, self.size).contiguous(memory_format=torch.channels_last)
+        return global_average(self.head(self.blocks(self.stem(resized))))
+
+    def reset_parameters(self) -> None:
+        """Draw convolutions as normal by their outputs per group, as published."""
+        for layer in self.modules():
+            if isinstance(layer, nn.Conv2d):
+                outputs = layer.out_channels * math.prod(layer.kernel_size) // layer.groups
+                nn.init.normal_(layer.weight, std=math.sqrt(2 / outputs))
+            elif isinstance(layer, nn.modules.batchnorm._BatchNorm):
+                layer.reset_parameters()
+
+
+def resize(
+    images: Float[Tensor, "b c h w"], size: tuple[int, int]
+) -> Float[Tensor, "b c rows columns"]:
+    """Return the images at another size, bilinear; smoothed first where they shrink."""
+    if tuple(images.shape[2:]) == size:
+        return images
+    return F.interpolate(images, size=size, mode="bilinear", antialias=True)
+
+
+def working_size(height: int, width: int, shorter: int = 0) -> tuple[int, int]:
+    """Return the height and width at which the network looks at images of this size.
+
+    Trained at 224 pixels and halving five times, it sees next to nothing in 32 pixels, and
+    the cost grows with the area. So small images are enlarged up to threefold, to 96 to 128
+    pixels; larger ones stay as they are up to 224.
+
+    Args:
+        height: Of the images as they come.
+        width: Likewise.
+        shorter: Wanted length of the shorter side; 0 chooses as above.
+    """
+    side = min(height, width)
+    chosen = shorter or min(max(side, min(3 * side, 128), SMALLEST), LARGEST)
+    return round(height * chosen / side), round(width * chosen / side)
+
+
+def from_published(tensors: Mapping[str, Tensor], channels: int) -> dict[str, Tensor]:
+    """Return published weights under our names, with the preprocessing they were trained for.
+
+    The layer of 1000 ImageNet classes is left out. Weights under other names pass as they
+    are: whoever loads them says which he does not know.
+    """
+    state: dict[str, Tensor] = {}
+    for name, value in tensors.items():
+        if not name.startswith("_fc."):
+            state[our_name(name)] = value
+    if "stem.0.weight" in state:
+        state["stem.0.weight"] = stem_for_channels(state["stem.0.weight"], channels)
+    state["standardise.mean"] = torch.full((channels,), MEAN)
+    state["standardise.std"] = torch.full((channels,), STD)
+    return state
+
+
+def our_name(published: str) -> str:
+    """Return our name of a tensor, for example blocks.3.expand.1.bias."""
+    *path, layer, tensor = published.split(".")
+    if path[:1] == ["_blocks"]:
+        part = NORMS_IN_BLOCKS.get(layer) or PARTS.get(layer, layer)
+        return ".".join(("blocks", *path[1:], part, tensor))
+    return ".".join((*path, PARTS.get(layer, layer), tensor))
+
+
+def stem_for_channels(
+    weight: Float[Tensor, "out 3 k k"], channels: int
+) -> Float[Tensor, "out channels k k"]:
+    """Return the first convolution for another number of channels than red, green, blue.
+
+    Several RGB images on top of each other, such as before and after, share the weights
+    equally: the same image twice gives what it gave once. Any other channels are taken for
+    shades of grey, each with its share of the sum over colours, so that one grey channel
+    gives exactly what the same picture in RGB would.
+    """
+    if channels % 3 == 0:
+        groups = channels // 3
+        return weight.repeat(1, groups, 1, 1) / groups
+    grey = weight.sum(dim=1, keepdim=True)
+    return grey.repeat(1, channels, 1, 1) / channels
+
+
+def _convolution(
+    channels_in: int, channels_out: int, *, kernel: int, stride: int = 1, groups: int = 1
+) -> nn.Sequential:
+    # Without a stride SAME is symmetric, and torch pads by itself, without a copy.
+    layer, padding = (nn.Conv2d, kernel // 2) if stride == 1 else (SameConvolution, 0)
+    convolution = layer(
+        channels_in, channels_out, kernel, stride, padding, groups=groups, bias=False
+    )
+    # TensorFlow's small number under the root; torch's own would change what was learned.
+    return nn.Sequential(convolution, nn.BatchNorm2d(channels_out, eps=1e-3))
+
+
+def _rectified(
+    channels_in: int, channels_out: int, *, kernel: int, stride: int = 1, groups: int = 1
+) -> nn.Sequential:
+    layers = _convolution(channels_in, channels_out, kernel=kernel, stride=stride, groups=groups)
+    return layers.append(nn.ReLU6(inplace=True))

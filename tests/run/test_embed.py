@@ -1,0 +1,295 @@
+"""Runs that start from given weights: fine-tuned, or frozen under a head."""
+
+import csv
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from onesided.core.clock import Clock
+from onesided.core.errors import (
+    CheckpointError,
+    ConfigError,
+    ContractError,
+    Interrupted,
+    OnesidedError,
+)
+from onesided.core.rng import generator
+from onesided.engine.fit import Watcher
+from onesided.engine.model_file import ModelDescription, load_model, save_model
+from onesided.nets.build import NetworkConfig, build_backbone
+from onesided.run.config import RunConfig
+from onesided.run.embed import seen_through
+from onesided.run.execute import build_method, run, train
+from onesided.run.folder import FEATURES, SCORES
+from onesided.run.load import LoadedData, load_data
+
+CPU = torch.device("cpu")
+SMALL = NetworkConfig(name="small", width=0.125)
+
+
+@pytest.fixture(scope="module")
+def loaded() -> LoadedData:
+    """Tiny images: P, U, a held-out part and a test part."""
+    return load_data(config("none", trained="all").data)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory, loaded: LoadedData) -> Path:
+    """A file of weights that stands for what somebody learned elsewhere."""
+    path = tmp_path_factory.mktemp("weights") / "mine.safetensors"
+    shape = loaded.split.sample_shape
+    elsewhere = build_backbone(SMALL, shape, [0.4] * 3, [0.2] * 3, generator(7))
+    save_file(elsewhere.state_dict(), path)
+    return path
+
+
+def config(
+    weights: Path | str, *, trained: str, method: str = "ce", settings: object = None
+) -> RunConfig:
+    return RunConfig.from_settings(
+        {
+            "data": {
+                "name": "toy-images",
+                # Below the fifty rows from which the report draws a map, which takes seconds.
+                "positives": 18,
+                "unlabelled": 30,
+                "validation_positives": 12,
+                "validation_unlabelled": 30,
+            },
+            "method": {"name": method, **(settings if isinstance(settings, dict) else {})},
+            "network": {**SMALL.model_dump(), "weights": str(weights), "trained": trained},
+            "train": {"epochs": 2, "batch_size": 16, "learning_rate": 0.01, "device": "cpu"},
+        }
+    )
+
+
+def scores_in(folder: Path) -> dict[str, float]:
+    with (folder / SCORES).open() as file:
+        return {row["item"]: float(row["score"]) for row in csv.DictReader(file)}
+
+
+def scores_again(folder: Path, loaded: LoadedData) -> dict[str, float]:
+    """The unlabelled images through the model file alone."""
+    predictor, _ = load_model(folder)
+    validation = loaded.split.validation
+    assert validation is not None
+    found: dict[str, float] = {}
+    for part in (loaded.split.train, validation):
+        scores = predictor.scores(part.values)
+        found |= {
+            name: score
+            for name, score, labelled in zip(part.names, scores, part.labelled, strict=True)
+            if not labelled
+        }
+    return found
+
+
+@pytest.mark.parametrize("trained", ["all", "head"])
+def test_a_saved_model_scores_images_without_the_file_it_started_from(
+    trained: str, weights: Path, loaded: LoadedData, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.safetensors"
+    mine.write_bytes(weights.read_bytes())
+    run(config(mine, trained=trained), loaded, tmp_path / "run")
+    mine.unlink()
+    expected, found = scores_in(tmp_path / "run"), scores_again(tmp_path / "run", loaded)
+    assert expected.keys() == found.keys()
+    assert np.allclose([found[name] for name in expected], list(expected.values()), atol=1e-5)
+
+
+@pytest.mark.parametrize("trained", ["all", "head"])
+@pytest.mark.parametrize("steps", [1, 4])
+def test_a_run_from_given_weights_resumes_to_the_bit(
+    trained: str, steps: int, weights: Path, loaded: LoadedData, tmp_path: Path
+) -> None:
+    settings = config(weights, trained=trained)
+    left = [steps]
+
+    def stop(clock: Clock) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    run(settings, loaded, tmp_path / "whole")
+    with pytest.raises(Interrupted):
+        run(settings, loaded, tmp_path / "broken", watcher=Watcher(step=stop))
+    run(settings, loaded, tmp_path / "broken")
+    for name in ("model.safetensors", SCORES):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes()
+
+
+def test_a_frozen_network_does_not_change(
+    weights: Path, loaded: LoadedData, tmp_path: Path
+) -> None:
+    run(config(weights, trained="head"), loaded, tmp_path / "run")
+    predictor, _ = load_model(tmp_path / "run")
+    assert predictor.embedder is not None
+    expected = build_backbone(SMALL, loaded.split.sample_shape, [0.4] * 3, [0.2] * 3, generator(7))
+    for name, value in expected.state_dict().items():
+        assert torch.equal(predictor.embedder.state_dict()[name], value), name
+
+
+def test_fine_tuning_starts_from_the_file_and_leaves_it(weights: Path, loaded: LoadedData) -> None:
+    settings = config(weights, trained="all")
+    start = torch.cat([p.flatten() for p in expected_start(loaded).parameters()])
+    untrained = build_method(settings, loaded, None)
+    assert isinstance(untrained, torch.nn.Module)
+    assert torch.equal(flat(untrained), start)
+    trained = train(settings, loaded).predictor.method
+    assert isinstance(trained, torch.nn.Module)
+    assert not torch.equal(flat(trained), start)
+
+
+def expected_start(loaded: LoadedData) -> torch.nn.Module:
+    return build_backbone(SMALL, loaded.split.sample_shape, [0.4] * 3, [0.2] * 3, generator(7))
+
+
+def flat(method: torch.nn.Module) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in method.get_submodule("backbone").parameters()])
+
+
+def test_features_are_those_of_each_image_alone(weights: Path, loaded: LoadedData) -> None:
+    network = config(weights, trained="head").network
+    seen = seen_through(network, loaded, CPU)
+    assert seen.split.kind == "vector"
+    assert seen.split.test is not None
+    assert loaded.split.test is not None
+    embedder = expected_start(loaded).eval()
+    for before, after in (
+        (loaded.split.train.values, seen.split.train.values),
+        (loaded.split.test.values, seen.split.test.values),
+    ):
+        assert len(before) == len(after)
+        for row in (0, len(before) // 2, len(before) - 1):
+            image = torch.from_numpy(before.take(np.array([row]))).float() / 255
+            with torch.no_grad():
+                expected = embedder(image)[0].numpy()
+            assert np.allclose(after.take(np.array([row]))[0], expected, atol=1e-5)
+
+
+def test_every_image_is_looked_at_once_and_never_again(
+    weights: Path, loaded: LoadedData, tmp_path: Path
+) -> None:
+    network = config(weights, trained="head").network
+    told: list[tuple[int, int]] = []
+
+    def tell(done: int, total: int) -> None:
+        told.append((done, total))
+
+    def see() -> LoadedData:
+        return seen_through(network, loaded, CPU, cache=tmp_path / FEATURES, progress=tell)
+
+    first = see()
+    split = loaded.split
+    assert split.validation is not None
+    assert split.test is not None
+    count = len(split.train) + len(split.validation) + len(split.test)
+    assert told[-1] == (count, count)
+    told.clear()
+    again = see()
+    assert told == []
+    rows = np.arange(5)
+    assert np.array_equal(first.split.train.values.take(rows), again.split.train.values.take(rows))
+
+
+def test_features_in_memory_are_those_in_the_file(
+    weights: Path, loaded: LoadedData, tmp_path: Path
+) -> None:
+    network = config(weights, trained="head").network
+    in_memory = seen_through(network, loaded, CPU)
+    in_file = seen_through(network, loaded, CPU, cache=tmp_path / FEATURES)
+    everything = slice(None)
+    one, two = (part.split.train.values.take(everything) for part in (in_memory, in_file))
+    assert np.array_equal(one, two)
+    assert (in_memory.mean, in_memory.std) == (in_file.mean, in_file.std)
+
+
+def test_what_was_seen_already_is_not_seen_again(weights: Path, loaded: LoadedData) -> None:
+    network = config(weights, trained="head").network
+    seen = seen_through(network, loaded, CPU)
+    assert seen_through(network, seen, CPU) is seen
+    assert seen.source is loaded
+    assert seen_through(config(weights, trained="all").network, loaded, CPU) is loaded
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", None])
+def test_a_damaged_file_of_features_is_refused_with_the_remedy(
+    damage: bytes | None, weights: Path, loaded: LoadedData, tmp_path: Path
+) -> None:
+    path = tmp_path / FEATURES
+    if damage is None:
+        np.save(path, np.zeros((3, 2), dtype=np.float32))
+    else:
+        path.write_bytes(damage)
+    network = config(weights, trained="head").network
+    with pytest.raises(CheckpointError, match="Remove it and give the same command again"):
+        seen_through(network, loaded, CPU, cache=path)
+
+
+def test_a_frozen_network_for_vectors_is_refused(weights: Path) -> None:
+    network = config(weights, trained="head").network
+    vectors = load_data(RunConfig.from_settings({"data": {"name": "toy-vectors"}}).data)
+    with pytest.raises(ConfigError, match="takes images, and this data are vectors of 2 numbers"):
+        seen_through(network, vectors, CPU)
+
+
+def test_another_file_of_weights_is_another_run(
+    weights: Path, loaded: LoadedData, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.safetensors"
+    mine.write_bytes(weights.read_bytes())
+    run(config(mine, trained="head"), loaded, tmp_path / "run")
+    run(config(weights, trained="head"), loaded, tmp_path / "run")  # the same, elsewhere
+    other = build_backbone(SMALL, loaded.split.sample_shape, [0.4] * 3, [0.2] * 3, generator(8))
+    save_file(other.state_dict(), mine)
+    with pytest.raises(OnesidedError, match="holds another run"):
+        run(config(mine, trained="head"), loaded, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("ncpu", {"warmup_epochs": 1, "projector_width": 16}), ("tedn", {})],
+)
+def test_methods_learn_on_frozen_features_and_score_images(
+    method: str, settings: object, weights: Path, loaded: LoadedData
+) -> None:
+    trained = train(config(weights, trained="head", method=method, settings=settings), loaded)
+    assert loaded.split.test is not None
+    scores = trained.predictor.scores(loaded.split.test.values)
+    assert np.isfinite(scores).all()
+    assert np.ptp(scores) > 0
+
+
+def test_a_model_on_features_is_not_saved_without_its_eyes(
+    weights: Path, loaded: LoadedData, tmp_path: Path
+) -> None:
+    description = ModelDescription(
+        method="ce",
+        settings={},
+        network=config(weights, trained="head").network,
+        sample_shape=loaded.split.sample_shape,
+        mean=loaded.mean,
+        std=loaded.std,
+        kind="photograph",
+    )
+    with pytest.raises(ContractError, match="with its embedder"):
+        save_model(tmp_path, description.build(), description)
+
+
+def names_in(folder: Path) -> Sequence[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_overwriting_a_run_removes_its_features(
+    weights: Path, loaded: LoadedData, tmp_path: Path
+) -> None:
+    run(config(weights, trained="head"), loaded, tmp_path / "run")
+    assert FEATURES in names_in(tmp_path / "run")
+    run(config(weights, trained="all"), loaded, tmp_path / "run", overwrite=True)
+    assert FEATURES not in names_in(tmp_path / "run")
