@@ -10,6 +10,7 @@ from onesided.cli.data import data
 from onesided.cli.demo import demo
 from onesided.cli.evaluate import evaluate
 from onesided.cli.fit import fit
+from onesided.cli.map import map
 from onesided.cli.methods import methods
 from onesided.cli.prior import prior
 from onesided.cli.rank import rank
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, rank, evaluate, prior, methods, report):
+for command in (demo, fit, rank, map, evaluate, prior, methods, report):
     app.command()(command)
 app.add_typer(data, name="data")
 

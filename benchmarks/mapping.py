@@ -1,0 +1,156 @@
+"""How fast buildings are cut out of a large image, and that memory does not grow with them.
+
+python -m benchmarks.mapping              20 000 x 20 000 pixels, 2 000 and 20 000 buildings
+python -m benchmarks.mapping --quick      a small image, in seconds, no result file
+
+The image is a tiled GeoTIFF of three bands, generated block by block in a temporary folder
+(about a gigabyte), the footprints are squares of 12 to 40 metres in longitude and latitude,
+in random order. Every count runs in a process of its own, since a process never gives its
+peak of memory back.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.command import REPOSITORY
+from benchmarks.origin import origin
+from onesided.geo.chips import cut_chips
+from onesided.geo.coordinates import converted, system
+from onesided.geo.footprints import Buildings
+from onesided.geo.libraries import library
+from onesided.geo.scene import open_scene
+from onesided.run.folder import RunFolder
+
+RESULT = "mapping.json"
+WEST, NORTH, METRES_PER_PIXEL, BLOCK = 250_000.0, 3_300_000.0, 0.5, 512
+IMAGE_SYSTEM, FOOTPRINTS_SYSTEM = "EPSG:32615", "EPSG:4326"
+CHIP = 64
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure each count in a process of its own; write the result file of a full run."""
+    options = parser().parse_args(argv)
+    if options.measure is not None:
+        print(json.dumps(measure(options.image, options.measure, options.side)))
+        return 0
+    side = 2_000 if options.quick else options.side
+    counts = [100, 1_000] if options.quick else options.buildings
+    with tempfile.TemporaryDirectory(dir=options.work) as folder:
+        image = Path(folder) / "post.tif"
+        began = time.perf_counter()
+        write_image(image, side)
+        print(f"{side} x {side} pixels written in {time.perf_counter() - began:.0f} s", flush=True)
+        records = [in_own_process(image, count, side) for count in counts]
+    for record in records:
+        print(
+            f"{record['buildings']:>7} buildings  {record['crops_per_second']:8.0f} per second  "
+            f"peak memory {record['peak_megabytes']:6.0f} MB  skipped {record['skipped']}"
+        )
+    if not options.quick:
+        content = {"name": "mapping", "side": side, "chip": CHIP, "origin": origin(),
+                   "records": records}  # fmt: skip
+        RunFolder(REPOSITORY / "benchmarks" / "results", "").write_json(RESULT, content)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(prog="python -m benchmarks.mapping", description=__doc__)
+    options.formatter_class = argparse.RawDescriptionHelpFormatter
+    options.add_argument("--quick", action="store_true", help="a small image, no result file")
+    options.add_argument("--side", type=int, default=20_000, help="pixels of the image's side")
+    options.add_argument("--buildings", type=int, nargs="+", default=[2_000, 20_000])
+    options.add_argument("--work", type=Path, help="folder for the image; the system's otherwise")
+    options.add_argument("--measure", type=int, help=argparse.SUPPRESS)
+    options.add_argument("--image", type=Path, help=argparse.SUPPRESS)
+    return options
+
+
+def write_image(path: Path, side: int) -> None:
+    """Write a tiled GeoTIFF, a block at a time; noise, so that nothing compresses away."""
+    rasterio = library("rasterio", "The benchmark")
+    windows = library("rasterio.windows", "The benchmark")
+    random = np.random.default_rng(0)
+    transform = rasterio.Affine(METRES_PER_PIXEL, 0, WEST, 0, -METRES_PER_PIXEL, NORTH)
+    with rasterio.open(
+        path,
+        "w",
+        driver="GTiff",
+        width=side,
+        height=side,
+        count=3,
+        dtype="uint8",
+        crs=IMAGE_SYSTEM,
+        transform=transform,
+        tiled=True,
+        blockxsize=BLOCK,
+        blockysize=BLOCK,
+        interleave="pixel",
+        BIGTIFF="IF_SAFER",
+    ) as file:
+        for top in range(0, side, BLOCK):
+            for left in range(0, side, BLOCK):
+                height, width = min(BLOCK, side - top), min(BLOCK, side - left)
+                block = random.integers(0, 256, (3, height, width), dtype=np.uint8)
+                file.write(block, window=windows.Window(left, top, width, height))
+
+
+def footprints(count: int, side: int) -> Buildings:
+    """Return squares of 12 to 40 metres anywhere in the image, in degrees."""
+    shapely = library("shapely", "The benchmark")
+    random = np.random.default_rng(1)
+    metres = side * METRES_PER_PIXEL
+    width = random.uniform(12, 40, count)
+    west = WEST + random.uniform(0, metres - 40, count)
+    south = NORTH - metres + random.uniform(0, metres - 40, count)
+    squares = shapely.box(west, south, west + width, south + width)
+    target = system(FOOTPRINTS_SYSTEM)
+    shapes = converted(squares, system(IMAGE_SYSTEM), target)
+    return Buildings(tuple(map(str, range(count))), shapes, target, {})
+
+
+def measure(image: Path, count: int, side: int) -> dict[str, Any]:
+    """Cut so many buildings out of the image; return speed and peak of memory."""
+    buildings = footprints(count, side)
+    with ExitStack() as stack, tempfile.TemporaryDirectory(dir=image.parent) as folder:
+        began = time.perf_counter()
+        scene = open_scene(stack, buildings, [image])
+        opened = time.perf_counter()
+        chips = cut_chips(scene, Path(folder), size=CHIP)
+        done = time.perf_counter()
+    return {
+        "buildings": count,
+        "skipped": len(chips.reasons),
+        "open_seconds": round(opened - began, 2),
+        "cut_seconds": round(done - opened, 2),
+        "crops_per_second": round(count / (done - opened), 1),
+        # Kilobytes on Linux, bytes on macOS.
+        "peak_megabytes": round(
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            / (2**20 if sys.platform == "darwin" else 1024)
+        ),
+        "image_megabytes": round(image.stat().st_size / 2**20),
+    }
+
+
+def in_own_process(image: Path, count: int, side: int) -> dict[str, Any]:
+    """Return what another process measures."""
+    words = ["--measure", str(count), "--image", str(image), "--side", str(side)]
+    command = [sys.executable, "-m", "benchmarks.mapping", *words]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    record: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return record
+
+
+if __name__ == "__main__":
+    sys.exit(main())

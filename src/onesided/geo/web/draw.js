@@ -1,0 +1,244 @@
+// What is on the canvas. A call for each building makes a canvas slow, and so does one path
+// of a thousand; a few dozen in a path is fastest, and plain rectangles are faster still.
+
+const BATCH = 32; // buildings in a path
+const TINY = 6; // pixels; below, nobody can tell a building from its box
+const SMALLEST = 2.5; // pixels; a smaller building would vanish in the overview
+const SMALLEST_CALLED = 3.5;
+const EDGE_FROM = 14; // pixels of a house; below, edges of their own darken everything
+const HOUSE_METRES = 12;
+const QUIET_ALPHA = 0.55; // of the fill, for buildings that are not called
+
+class Painter {
+  constructor(canvas, items, camera) {
+    this.canvas = canvas;
+    this.context = canvas.getContext("2d", { alpha: false });
+    this.items = items;
+    this.camera = camera;
+    this.base = null;
+    this.fill = 0.85;
+    this.image = true;
+    this.selected = -1;
+    this.hovered = -1;
+    this.crosshair = false;
+    this.marks = new Map();
+    this.colours = themeColours();
+    const ranked = Array.from({ length: items.size }, (_, item) => item);
+    const key = (item) => (items.scored(item) ? items.scores[item] : -Infinity);
+    // Lowest first, so that the highest are drawn above the others; skipped ones below all.
+    this.order = Uint32Array.from(ranked.sort((one, other) => key(one) - key(other) || one - other));
+    this.firstScored = this.order.findIndex((item) => items.scored(item));
+    if (this.firstScored < 0) this.firstScored = items.size;
+    this.firstCalled = items.size;
+    this.shades = new Uint8Array(items.size);
+  }
+
+  setRange(low, high) {
+    this.items.scores.forEach((score, item) => {
+      const share = (score - low) / (high - low || 1);
+      this.shades[item] = Math.max(0, Math.min(SHADES - 1, Math.floor(share * SHADES)));
+    });
+  }
+
+  resize(width, height) {
+    const ratio = window.devicePixelRatio || 1;
+    this.canvas.width = Math.max(1, Math.round(width * ratio));
+    this.canvas.height = Math.max(1, Math.round(height * ratio));
+    this.ratio = ratio;
+  }
+
+  paint() {
+    const { context, camera } = this;
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    context.globalAlpha = 1;
+    context.fillStyle = this.colours.ground;
+    context.fillRect(0, 0, camera.width, camera.height);
+    if (this.base && this.image) this.paintBase();
+    else paintGraticule(context, camera, this.colours);
+    this.house = HOUSE_METRES / camera.metresPerPixel();
+    // Points have no size of their own: about a house's, but never hidden nor a blot.
+    this.pointSize = Math.max(SMALLEST_CALLED, Math.min(18, this.house));
+    const visible = this.visible();
+    this.paintSkipped(visible.filter((place) => place < this.firstScored));
+    // The open card is about what is in the image there: no fill over it.
+    const bare = this.base && this.image ? this.selected : -1;
+    const filled = visible.filter((place) => place >= this.firstScored && this.order[place] !== bare);
+    const called = filled.filter((place) => place >= this.firstCalled);
+    this.paintScored(filled.subarray(0, filled.length - called.length));
+    this.paintOutlines(called); // below the fill, so that they frame the colour and spare it
+    this.paintScored(called);
+    paintSigns(this, visible);
+    if (this.hovered >= 0) paintRing(this, this.hovered, 2);
+    if (this.selected >= 0) paintRing(this, this.selected, 3);
+    if (this.crosshair) paintCrosshair(this);
+  }
+
+  paintBase() {
+    const { west, north, east, south } = this.base.box;
+    const { context, camera } = this;
+    const [left, top] = [camera.screenX(west), camera.screenY(north)];
+    // Pixels of the image stay pixels once they are large: smoothing would invent detail.
+    const enlarged = ((east - west) * camera.scale) / this.base.bitmap.width;
+    context.imageSmoothingEnabled = enlarged < 4;
+    context.drawImage(
+      this.base.bitmap,
+      left,
+      top,
+      camera.screenX(east) - left,
+      camera.screenY(south) - top,
+    );
+  }
+
+  // Places in the drawing order whose box touches the canvas.
+  visible() {
+    const { boxes } = this.items;
+    const start = this.camera.worldAt(-12, -12);
+    const end = this.camera.worldAt(this.camera.width + 12, this.camera.height + 12);
+    const found = new Uint32Array(this.order.length);
+    let count = 0;
+    for (let place = 0; place < this.order.length; place++) {
+      const box = 4 * this.order[place];
+      const across = boxes[box] <= end.x && boxes[box + 2] >= start.x;
+      if (across && boxes[box + 1] <= end.y && boxes[box + 3] >= start.y) found[count++] = place;
+    }
+    return found.subarray(0, count);
+  }
+
+  // The box of a building on the screen, not smaller than `least`, with `more` around it.
+  square(item, least, more = 0) {
+    const { camera, items } = this;
+    const [west, north] = [items.boxes[4 * item], items.boxes[4 * item + 1]];
+    const [east, south] = [items.boxes[4 * item + 2], items.boxes[4 * item + 3]];
+    const size = west === east && north === south ? Math.max(least, this.pointSize) : least;
+    const width = Math.max(size, (east - west) * camera.scale) + 2 * more;
+    const height = Math.max(size, (south - north) * camera.scale) + 2 * more;
+    const x = camera.screenX((west + east) / 2) - width / 2;
+    return [x, camera.screenY((north + south) / 2) - height / 2, width, height];
+  }
+
+  sizeOnScreen(item) {
+    const { boxes } = this.items;
+    const box = 4 * item;
+    const side = Math.max(boxes[box + 2] - boxes[box], boxes[box + 3] - boxes[box + 1]);
+    return side === 0 ? this.pointSize : side * this.camera.scale;
+  }
+
+  // Adds a building to the path.
+  trace(item) {
+    const { items, camera, context } = this;
+    const start = items.firstRing[item];
+    if (items.firstCorner[start + 1] - items.firstCorner[start] === 1) {
+      const { x, y } = centreOf(items, item);
+      const [across, down, radius] = [camera.screenX(x), camera.screenY(y), this.pointSize / 2];
+      context.moveTo(across + radius, down);
+      return context.arc(across, down, radius, 0, 2 * Math.PI);
+    }
+    for (let ring = start; ring < items.firstRing[item + 1]; ring++) {
+      this.traceRing(items.firstCorner[ring], items.firstCorner[ring + 1]);
+    }
+    return undefined;
+  }
+
+  traceRing(start, end) {
+    const { context, camera, items } = this;
+    const right = camera.width / 2 - camera.x * camera.scale;
+    const down = camera.height / 2 - camera.y * camera.scale;
+    context.moveTo(items.x[start] * camera.scale + right, items.y[start] * camera.scale + down);
+    for (let corner = start + 1; corner < end; corner++) {
+      context.lineTo(items.x[corner] * camera.scale + right, items.y[corner] * camera.scale + down);
+    }
+    context.closePath();
+  }
+
+  // Tiny buildings go to `tiny` one by one; for the others `finish` paints the path so far.
+  inBatches(places, tiny, finish) {
+    const { context, items } = this;
+    let waiting = 0;
+    const flush = (rule) => {
+      if (waiting) finish(rule);
+      context.beginPath();
+      waiting = 0;
+    };
+    context.beginPath();
+    for (const place of places) {
+      const item = this.order[place];
+      if (this.sizeOnScreen(item) < TINY) {
+        tiny(item);
+        continue;
+      }
+      // Courtyards need the odd-even rule, which would punch holes where two buildings of
+      // one path overlap; such buildings go alone.
+      const alone = items.firstRing[item + 1] - items.firstRing[item] > 1;
+      if (alone || waiting === BATCH) flush("nonzero");
+      this.trace(item);
+      waiting++;
+      if (alone) flush("evenodd");
+    }
+    flush("nonzero");
+  }
+
+  paintScored(places) {
+    const { context } = this;
+    const called = places[0] >= this.firstCalled;
+    const least = called ? SMALLEST_CALLED : SMALLEST;
+    const alpha = this.fill * (called ? 1 : QUIET_ALPHA);
+    // Their own edge keeps buildings visible where the fill is weak; called ones have a frame.
+    const edge = !called && this.house >= EDGE_FROM;
+    context.lineWidth = 1.25;
+    for (let start = 0, end = 0; start < places.length; start = end) {
+      const shade = this.shades[this.order[places[start]]];
+      while (end < places.length && this.shades[this.order[places[end]]] === shade) end++;
+      context.fillStyle = context.strokeStyle = shadeColours[shade];
+      context.globalAlpha = alpha;
+      this.inBatches(
+        places.subarray(start, end),
+        (item) => context.fillRect(...this.square(item, least)),
+        (rule) => {
+          context.fill(rule);
+          context.globalAlpha = 1;
+          if (edge) context.stroke();
+          context.globalAlpha = alpha;
+        },
+      );
+    }
+    context.globalAlpha = 1;
+  }
+
+  paintSkipped(places) {
+    const { context } = this;
+    context.fillStyle = context.strokeStyle = this.colours.skipped;
+    context.lineWidth = 1;
+    context.globalAlpha = 0.5;
+    context.setLineDash([3, 2]);
+    this.inBatches(
+      places,
+      (item) => context.fillRect(...this.square(item, SMALLEST)),
+      (rule) => {
+        context.globalAlpha = 0.35;
+        context.fill(rule);
+        context.globalAlpha = 1;
+        context.stroke();
+        context.globalAlpha = 0.5;
+      },
+    );
+    context.setLineDash([]);
+    context.globalAlpha = 1;
+  }
+
+  paintOutlines(places) {
+    const { context } = this;
+    // Thin in the overview, where a frame as wide as a house would hide its neighbours.
+    const width = Math.max(1, Math.min(2.5, this.house / 12));
+    context.lineJoin = "round";
+    context.strokeStyle = this.colours.called;
+    context.lineWidth = 1;
+    this.inBatches(
+      places,
+      (item) => this.house > 3 && context.strokeRect(...this.square(item, SMALLEST_CALLED, 0.5)),
+      () => {
+        strokeTwice(context, [[this.colours.casing, 3 * width], [this.colours.called, 2 * width]]);
+        context.lineWidth = 1;
+      },
+    );
+  }
+}

@@ -1,0 +1,14 @@
+// Pieces of the page. Text from files enters it as text only: names may be hostile.
+
+const byId = (id) => document.getElementById(id);
+const counted = (number) => number.toLocaleString("en");
+
+function textElement(kind, text, className = "") {
+  return Object.assign(document.createElement(kind), { textContent: text, className });
+}
+
+function showFacts(list, rows) {
+  list.replaceChildren(
+    ...rows.flatMap(([label, text]) => [textElement("dt", label), textElement("dd", text)]),
+  );
+}
