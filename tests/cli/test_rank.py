@@ -1,5 +1,10 @@
 import csv
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -196,3 +201,76 @@ def test_model_files_alone_are_enough(run: Path, data: Path) -> None:
         if not path.name.startswith("model."):
             path.unlink()
     assert len(ranked(run, data / "U")[1]) == 60
+
+
+def test_all_that_was_skipped_is_listed_beside_the_ranking(trained: Path, data: Path) -> None:
+    (data / "U" / "=1+1.png").write_bytes(b"")
+    outcome, _ = ranked(trained, data / "U")
+    listed = data / "ranked.skipped.csv"
+    assert f"listed in {listed}" in outcome.err
+    with listed.open(newline="") as file:
+        assert list(csv.reader(file)) == [["path", "reason"], ["'=1+1.png", "is empty (0 bytes)"]]
+    told = json.loads(ranked(trained, data / "U", "--json")[0].out)
+    assert (told["skipped_count"], told["skipped_file"]) == (1, str(listed))
+
+
+def test_a_table_of_files_is_ranked(trained: Path, data: Path) -> None:
+    table = data / "list.csv"
+    names = sorted(path.name for path in (data / "U").iterdir())[:20]
+    table.write_text("\n".join(["path", *(f"U/{name}" for name in names)]))
+    outcome, rows = ranked(trained, table)
+    assert outcome.exit_code == 0
+    assert {row["path"] for row in rows} == {f"U/{name}" for name in names}
+
+
+def test_the_page_shows_the_best_and_loads_nothing(trained: Path, data: Path) -> None:
+    (data / "U" / "item00.png").rename(data / "U" / "<img src=x onerror=alert(1)>.png")
+    page = data / "ranked.html"
+    outcome, rows = ranked(trained, data / "U", "--top", "60", "--page", page)
+    assert outcome.exit_code == 0, outcome.err
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<li>") == text.count("data:image/png;base64,") == 60
+    places = [text.index(f"{row['path']}, score") for row in rows if "<" not in row["path"]]
+    assert places == sorted(places)
+    assert "<img src=x" not in text
+    assert "&lt;img src=x" in text
+    assert "http://" not in text
+    assert "https://" not in text
+    few = ranked(trained, data / "U", "--top", "3", "--page", page)[0]
+    assert few.exit_code == 0
+    assert page.read_text(encoding="utf-8").count("<li>") == 3
+
+
+def test_a_page_that_cannot_be_written_is_told_first(trained: Path, tmp_path: Path) -> None:
+    words = ("rank", trained, tmp_path / "no-items", "-o", tmp_path / "ranked.csv", "--page")
+    assert_refused(call(*words, tmp_path), tmp_path, "--page takes a file")
+    assert_refused(call(*words, tmp_path / "no" / "x.html"), "no folder", tmp_path / "no")
+
+
+@pytest.mark.slow
+def test_killed_without_warning_a_ranking_goes_on_to_the_same_bytes(
+    trained: Path, tmp_path: Path
+) -> None:
+    picture = draw(tmp_path / "picture.png", seed=1)
+    (tmp_path / "many").mkdir()
+    for number in range(8000):
+        os.link(picture, tmp_path / "many" / f"{number}.png")
+    words = [sys.executable, "-m", "onesided", "rank", str(trained), str(tmp_path / "many"), "-o"]
+    journal = tmp_path / "ranked.csv.partial" / "scores"
+    process = subprocess.Popen(
+        [*words, str(tmp_path / "ranked.csv")],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stderr=subprocess.PIPE,
+    )
+    while process.poll() is None and not (
+        journal.exists() and journal.read_bytes().count(b"\n") > 2
+    ):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "ranked.csv").exists()
+    outcome = call("rank", trained, tmp_path / "many", "-o", tmp_path / "ranked.csv")
+    assert "Going on after" in outcome.err
+    call("rank", trained, tmp_path / "many", "-o", tmp_path / "whole.csv")
+    assert (tmp_path / "ranked.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert not list(tmp_path.glob("*.partial"))

@@ -30,6 +30,7 @@ def whole_batch() -> PUBatch:
         labelled=torch.tensor([True, False, False, True, False, False, False, True]),
         views={"classify": torch.linspace(-1, 1, ROWS * 3).double().reshape(ROWS, 3)},
         truth=torch.tensor([1, 0, 1, 1, 0, 0, 0, 1]),
+        negative=torch.tensor([False, True, False, False, False, False, True, False]),
     )
 
 
@@ -79,12 +80,14 @@ def test_the_gathered_batch_keeps_rows_and_labels_and_drops_the_images() -> None
     assert torch.equal(gathered.row, batch.row)
     assert torch.equal(gathered.labelled, batch.labelled)
     assert gathered.truth is batch.truth
+    assert torch.equal(gathered.surely_negative, batch.surely_negative)
     assert dict(gathered.views) == {}
 
 
 def test_a_batch_without_truth_is_gathered_without_truth() -> None:
     batch = PUBatch(row=torch.tensor([1]), labelled=torch.tensor([True]))
     assert gather_batch(batch).truth is None
+    assert gather_batch(batch).negative is None
 
 
 def test_clean_samples_are_whole_in_every_process_and_stay() -> None:
@@ -97,7 +100,12 @@ def one_of_two() -> dict[str, Tensor]:
     """Train one step on a shard, and gather what else can be gathered."""
     whole, mine = whole_batch(), shard(ROWS)
     assert whole.truth is not None
-    batch = PUBatch(row=whole.row[mine], labelled=whole.labelled[mine], truth=whole.truth[mine])
+    batch = PUBatch(
+        row=whole.row[mine],
+        labelled=whole.labelled[mine],
+        truth=whole.truth[mine],
+        negative=whole.surely_negative[mine],
+    )
     network = DistributedDataParallel(linear())
     outputs = Outputs({"scores": network(whole.views["classify"][mine])[:, 0]})
     gathered, everyone = gather_outputs(outputs), gather_batch(batch)
@@ -113,6 +121,7 @@ def one_of_two() -> dict[str, Tensor]:
         "rank": torch.tensor([rank(), world()]),
         "rows": everyone.row,
         "labelled": everyone.labelled,
+        "negative": everyone.surely_negative,
         "truth": everyone.truth,
         "scores": gathered["scores"].detach(),
         "loss": total.detach(),
@@ -138,7 +147,8 @@ def test_shards_put_together_are_the_batch_in_its_order(both: Found, process: in
     assert batch.truth is not None
     assert torch.equal(found["rows"], batch.row)
     assert torch.equal(found["labelled"], batch.labelled)
-    assert found["labelled"].dtype == torch.bool
+    assert torch.equal(found["negative"], batch.surely_negative)
+    assert found["labelled"].dtype == found["negative"].dtype == torch.bool
     assert torch.equal(found["truth"], batch.truth)
 
 

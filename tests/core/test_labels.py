@@ -84,7 +84,7 @@ def test_unlabelled_is_never_negative(labels: list[int], unlabelled: int) -> Non
 @pytest.mark.parametrize(
     ("labels", "scheme", "sentence"),
     [
-        ([1, 0, -1], "pu", r"two values.*got -1, 0, 1\..*say labels=\"pnu\""),
+        ([1, 0, -1], "pu", r"two values.*got -1, 0, 1\..*say labels_mean=\"pnu\""),
         ([1, 2], "pu", r"two values, 1 positive and 0 \(or -1\) unlabelled; got 1, 2"),
         ([1, 0.5], "pu", "two values.*got 0.5, 1.0"),
         (np.array([1, 255], dtype=np.uint8), "pu", "two values.*got 1, 255"),

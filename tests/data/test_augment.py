@@ -275,13 +275,31 @@ def test_a_weak_vector_takes_a_tenth_of_its_features_from_the_same_features_of_o
     assert chisquare(counts.numpy()).pvalue > 1e-3
 
 
-def test_a_strong_vector_replaces_three_tenths_and_leans_a_little_to_one_row() -> None:
-    own = torch.arange(50.0)[:, None].expand(50, 400)
-    view = augment(own, "vector", Augment.STRONG, seeded())
-    kept_value = view.mode(dim=1, keepdim=True).values
-    assert (view == kept_value).float().mean().item() == pytest.approx(0.7, abs=0.02)
-    lean = (kept_value - own[:, :1]).abs()
-    assert 0 < lean.max() <= 0.2 * 49
+def test_a_strong_vector_is_dropped_out_mixed_and_noisy_in_this_order() -> None:
+    values, generator = torch.randn(20, 60, generator=seeded(5)), seeded(6)
+    draws = torch.rand(20, 60, generator=generator).numpy()
+    steps = (torch.rand(20, generator=generator) * 19).long().tolist()
+    weights = (torch.rand(20, generator=generator) * 0.2).tolist()
+    noise = torch.randn(20, 60, generator=generator).numpy()
+    expected = np.empty((20, 60), np.float32)
+    for row, column in np.ndindex(20, 60):
+        draw, feature, weight = draws[row, column], values.numpy()[:, column], weights[row]
+        donor = (row + int(draw / np.float32(0.3) * 19) + 1) % 20 if draw < 0.3 else row
+        partner = (row + steps[row] + 1) % 20
+        mixed = (1 - weight) * feature[donor] + weight * feature[partner]
+        shaken = mixed + 0.05 * feature.std() * noise[row, column]
+        expected[row, column] = np.clip(shaken, feature.min(), feature.max())
+    view = augment(values, "vector", Augment.STRONG, seeded(6))
+    np.testing.assert_allclose(view.numpy(), expected, atol=1e-5)
+    assert (draws < 0.3).mean() == pytest.approx(0.3, abs=0.04)
+
+
+def test_a_feature_that_never_varies_gets_no_noise() -> None:
+    values = torch.randn(40, 9, generator=seeded(1))
+    values[:, 4] = 7.0
+    view = augment(values, "vector", Augment.STRONG, seeded())
+    assert (view[:, 4] == 7.0).all()
+    assert (view[:, 3] != values[:, 3]).all()
 
 
 @each_random_strength

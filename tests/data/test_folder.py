@@ -7,6 +7,8 @@ import pytest
 
 from onesided.core.errors import DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.data import cache
+from onesided.data.cache import DecodeCache, MappedImages
 from onesided.data.dataset import Scenario
 from onesided.data.files import printable
 from onesided.data.folder import OneSided, read_class_folders, read_folders
@@ -219,19 +221,22 @@ def test_names_survive_and_are_unique_whatever_the_files_are_called(
     assert read.samples.skipped == ((r"buildings/\xfe.png", "is empty (0 bytes)"),)
 
 
-def test_duplicates_are_dropped_from_an_array_on_disk_too(
-    tmp_path: Path, positives: Path, unlabelled: Path
+def test_duplicates_are_dropped_from_a_file_of_pixels_too(
+    tmp_path: Path, positives: Path, unlabelled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cache, "WORTH_A_FILE", 0)
+    negatives = fill(tmp_path / "intact", range(20, 23))
     shutil.copy(positives / "1.png", unlabelled / "0.png")
-
-    def on_disk(shape: tuple[int, ...]) -> np.ndarray:
-        return np.lib.format.open_memmap(tmp_path / "values.npy", "w+", np.uint8, shape)
-
-    mapped: OneSided = read_folders(positives, unlabelled, into=on_disk)
-    plain = read_folders(positives, unlabelled)
-    np.testing.assert_array_equal(mapped.samples.values, plain.samples.values)
-    assert np.shares_memory(mapped.samples.values, mapped.samples.values.base)
-    assert isinstance(mapped.samples.values, np.memmap)
+    shutil.copy(negatives / "21.png", unlabelled / "1.png")
+    kept = DecodeCache(tmp_path / "cache")
+    plain = read_folders(positives, unlabelled, negatives)
+    for _ in range(2):
+        mapped: OneSided = read_folders(positives, unlabelled, negatives, cache=kept)
+        assert isinstance(mapped.samples.values, MappedImages)
+        np.testing.assert_array_equal(mapped.samples.values, plain.samples.values)
+        assert mapped.samples.names == plain.samples.names
+        assert (mapped.duplicates, mapped.notices) == (1, plain.notices)
+        assert len(mapped.samples) == 14
 
 
 def test_class_folders_are_numbered_by_name(tmp_path: Path) -> None:

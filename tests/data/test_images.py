@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound
-from onesided.data import images, picture
+from onesided.data import picture, threads
 from onesided.data.images import SIDES, Decoded, choose_size, decode, decode_all, find_images
 from tests.data.image_files import found, gradient, noise, tiff_bytes, write_png
 
@@ -40,7 +40,7 @@ def test_workers_and_chunks_do_not_change_the_result(
     broken = (3, 17, 18)
     files = find_images(many(tmp_path, 40, broken))
     alone = decode_all(files, size=(6, 6), tolerate=0.1, workers=1)
-    monkeypatch.setattr(images, "_CHUNK", chunk)
+    monkeypatch.setattr(threads, "CHUNK", chunk)
     crowd = decode_all(files, size=(6, 6), tolerate=0.1, workers=4)
     np.testing.assert_array_equal(alone.values, crowd.values)
     assert (alone.kept, alone.digests) == (crowd.kept, crowd.digests)
@@ -234,24 +234,8 @@ def test_dark_16_bit_images_are_noticed(tmp_path: Path) -> None:
     assert decode_all(found(dark, bright)).notices == ()
 
 
-def test_the_array_may_be_a_file(tmp_path: Path) -> None:
-    files = find_images(many(tmp_path / "images", 30, (5,)))
-    files[9].path.write_bytes(files[9].path.read_bytes()[:100])
-    shapes = []
-
-    def on_disk(shape: tuple[int, ...]) -> np.ndarray:
-        shapes.append(shape)
-        return np.lib.format.open_memmap(tmp_path / "values.npy", "w+", np.uint8, shape)
-
-    mapped = decode_all(files, tolerate=0.1, into=on_disk)
-    plain = decode_all(files, tolerate=0.1)
-    assert shapes == [(29, 3, 8, 8)]
-    np.testing.assert_array_equal(mapped.values, plain.values)
-    np.testing.assert_array_equal(np.load(tmp_path / "values.npy")[:28], plain.values)
-
-
 def test_progress_rises_to_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "_CHUNK", 4)
+    monkeypatch.setattr(threads, "CHUNK", 4)
     told: list[tuple[int, int]] = []
     decode_all(find_images(many(tmp_path, 10)), progress=lambda *step: told.append(step))
     assert told == [(done, 20) for done in (4, 8, 10, 14, 18, 20)]

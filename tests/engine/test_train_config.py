@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from onesided.core.clock import Clock
 from onesided.core.errors import ConfigError
-from onesided.engine.train_config import TrainConfig, choose_device, choose_precision
+from onesided.engine.train_config import Schedule, TrainConfig, choose_device, choose_precision
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,58 @@ def test_the_cosine_passes_through_the_published_numbers(epoch: int, rate: float
 def test_a_constant_schedule_is_constant() -> None:
     train = TrainConfig(schedule="constant", learning_rate=0.1)
     assert {train.learning_rate_at(epoch, 10) for epoch in range(10)} == {0.1}
+
+
+def during(train: TrainConfig, epoch: int, step: int) -> float:
+    """Return the rate at a step of four, in a run of ten epochs."""
+    return train.learning_rate_during(Clock(0, "train", epoch, 10, step, 4), 10)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "seven-sixteenths", "steps", "constant"])
+def test_these_schedules_stand_still_during_an_epoch(schedule: Schedule) -> None:
+    train = TrainConfig(schedule=schedule)
+    for epoch in range(10):
+        assert during(train, epoch, 3) == during(train, epoch, 0)
+        assert during(train, epoch, 0) == train.learning_rate_at(epoch, 10)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "seven-sixteenths"])
+def test_per_step_a_schedule_is_the_same_curve_in_finer_strokes(schedule: Schedule) -> None:
+    coarse = TrainConfig(schedule=schedule)
+    fine = TrainConfig.from_settings({"schedule": f"{schedule}-step"})
+    for epoch in range(10):
+        assert during(fine, epoch, 0) == during(coarse, epoch, 0)
+        for step in range(4):
+            forty = coarse.learning_rate_at(4 * epoch + step, 40)
+            assert during(fine, epoch, step) == pytest.approx(forty, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("done", "share"),
+    [(0, 0.05), (0.1, 0.55), (0.19, 1), (0.2, 1), (0.6, 0.5), (0.9, 0.125), (0.9999, 1e-3)],
+)
+def test_a_triangle_rises_for_a_fifth_of_the_run_and_falls_to_a_thousandth(
+    done: float, share: float
+) -> None:
+    train = TrainConfig(schedule="triangle", learning_rate=0.2)
+    assert train.learning_rate_at(30 * done, 30) == pytest.approx(0.2 * share)
+
+
+def test_a_triangle_moves_with_every_step() -> None:
+    train = TrainConfig(schedule="triangle", learning_rate=1.0)
+    assert during(train, 7, 2) == train.learning_rate_at(7.5, 10) == (1 - 0.75) / 0.8
+
+
+def test_steps_are_taken_after_their_milestones_and_multiply() -> None:
+    train = TrainConfig(schedule="steps", learning_rate=1.0, milestones=(0.3, 0.7), factor=0.5)
+    rates = [train.learning_rate_at(epoch, 10) for epoch in range(10)]
+    assert rates == [1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25]
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5])
+def test_a_milestone_is_a_share_of_the_run(share: float) -> None:
+    with pytest.raises(ConfigError, match="milestones"):
+        TrainConfig.from_settings({"milestones": [0.5, share]})
 
 
 def test_defaults_are_the_papers() -> None:

@@ -49,6 +49,8 @@ def test_a_written_configuration_reads_back_as_the_same_run(method: str, data: s
         "train.epochs=7",
         "train.learning_rate=0.5",
         "train.precision=fp32",
+        "threshold=0.6",
+        "threshold=recall=0.9",
     ],
 )
 def test_whatever_changes_results_changes_the_fingerprint(assignment: str) -> None:
@@ -64,6 +66,7 @@ def test_whatever_changes_results_changes_the_fingerprint(assignment: str) -> No
         "train.device=cpu",
         "train.save_minutes=1",
         "train.tensorboard=true",
+        "threshold=0.5",
     ],
 )
 def test_where_and_how_often_leave_the_fingerprint_alone(assignment: str) -> None:

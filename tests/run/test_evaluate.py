@@ -29,6 +29,10 @@ def test_metrics_of_four_items_counted_by_hand(run: Path) -> None:
     truth = "item,label\nU/a.png,positive\nU/b.png,negative\nU/c.png,positive\nU/d.png,negative\n"
     found = compare_with_labels(run, labels(run, truth))
     assert (found["listed"], found["matched"]) == (4, 4)
+    assert {row["label"]: row["true"] for row in found["figures"]} == {
+        **{"Recall": 0.5, "Precision": 0.5, "F1": 0.5, "Accuracy": 0.5, "AUC": 0.75},
+        **{"Called positive, share of U": 0.5, "Positive, share of U (prior)": 0.5},
+    }
     # a is a hit, b a false alarm, c is missed, d is right; of four pairs only c < b is wrong.
     assert found["test"] == {"oa": 0.5, "f1": 0.5, "precision": 0.5, "recall": 0.5, "auc": 0.75}
 
@@ -37,6 +41,35 @@ def test_decisions_are_those_of_the_run_s_own_threshold(run: Path) -> None:
     (run / "result.json").write_text(json.dumps({**RESULT, "threshold": 0.3}))
     truth = labels(run, "item,label\nU/c.png,positive\nU/d.png,negative\n")
     assert compare_with_labels(run, truth)["test"]["oa"] == 1.0
+
+
+def test_a_score_that_nine_digits_carry_across_the_threshold_stays_on_its_side(run: Path) -> None:
+    threshold = 1 - 1e-12
+    (run / "result.json").write_text(json.dumps({**RESULT, "threshold": threshold}))
+    (run / "scores.csv").write_text(
+        "item,score,rank,decision\na,1,1,positive\nb,1,2,negative\nc,0.2,3,negative\n"
+    )
+    scores = read_scores(run / "scores.csv", threshold=threshold)
+    assert [scores[item] > threshold for item in "abc"] == [True, False, False]
+    truth = labels(run, "item,label\na,positive\nb,negative\nc,negative\n")
+    assert compare_with_labels(run, truth)["test"]["oa"] == 1.0
+
+
+def test_estimates_of_the_run_stand_beside_the_truth(run: Path) -> None:
+    figures = {
+        "recall": {"value": 0.8, "low": 0.7, "high": 0.9},
+        "proxy_accuracy": {"value": 0.6, "low": None, "high": None},
+    }
+    prior = {"value": 0.3, "low": 0.2, "high": 0.4}
+    content = {**RESULT, "pu": {"figures": figures, "degenerate": None}, "prior": prior}
+    (run / "result.json").write_text(json.dumps(content))
+    truth = labels(run, "item,label\nU/a.png,positive\nU/d.png,negative\n")
+    rows = {row["label"]: row for row in compare_with_labels(run, truth)["figures"]}
+    recall = {"label": "Recall", "estimated": 0.8, "low": 0.7, "high": 0.9, "true": 1.0}
+    assert rows["Recall"] == recall
+    assert (rows["Accuracy"]["estimated"], rows["Accuracy"]["true"]) == (0.6, 1.0)
+    assert rows["AUC"]["estimated"] is None
+    assert rows["Positive, share of U (prior)"]["estimated"] == 0.3
 
 
 @pytest.mark.parametrize("name", ["=e.png", "'=e.png"])

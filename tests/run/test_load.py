@@ -7,9 +7,18 @@ from PIL import Image
 
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.data.dataset import Selection
+from onesided.data.dataset import PUSplit, Selection
+from onesided.methods import METHODS
 from onesided.run.config import data_config
-from onesided.run.load import STATISTICS_ROWS, LoadedData, channel_statistics, load_data, place
+from onesided.run.load import (
+    STATISTICS_ROWS,
+    LoadedData,
+    channel_statistics,
+    load_data,
+    negatives_for_evaluation,
+    place,
+    training_split,
+)
 from tests.data.image_files import noise, write_png
 
 
@@ -63,11 +72,52 @@ def test_known_negatives_are_kept_apart_from_training(folders: Path) -> None:
     for number in range(7):
         write_png(folders / "N" / f"{number}.png", seed=200 + number)
     data = loaded(folders, negative_folder=str(folders / "N"))
-    assert data.known_negatives is not None
-    assert len(data.known_negatives) == 7
+    negatives = data.known_negatives
+    assert negatives is not None
+    assert (len(negatives.train), len(negatives.held_out)) == (6, 1)
     assert not [name for _, name in data.split.roles() if name.startswith("N/")]
-    expected = np.asarray(Image.open(folders / "N" / "0.png")).transpose(2, 0, 1)
-    assert (data.known_negatives.take(slice(None)) == expected).all(axis=(1, 2, 3)).any()
+    for part in (negatives.train, negatives.held_out):
+        for name, value in zip(part.names, part.values.take(slice(None)), strict=True):
+            assert (value == np.asarray(Image.open(folders / name)).transpose(2, 0, 1)).all()
+
+
+def negative_rows(split: PUSplit) -> list[str]:
+    mask = split.train.negative
+    return [] if mask is None else [split.train.names[row] for row in np.flatnonzero(mask)]
+
+
+def test_a_method_is_taught_known_negatives_only_if_it_uses_them(folders: Path) -> None:
+    for number in range(10):
+        write_png(folders / "N" / f"{number}.png", seed=200 + number)
+    data = loaded(folders, negative_folder=str(folders / "N"))
+    assert data.known_negatives is not None
+    for name, config in METHODS.items():
+        settings = config.from_settings({})
+        split, unseen = training_split(data, settings), negatives_for_evaluation(data, settings)
+        assert unseen is not None
+        if not config.uses_negatives:
+            assert split is data.split, name
+            assert len(unseen) == 10
+        else:
+            assert unseen.names == data.known_negatives.held_out.names
+            taught = [*negative_rows(split), *(split.clean.names if split.clean else ())]
+            assert not set(taught) & set(unseen.names)
+            assert set(data.known_negatives.train.names) <= set(taught)
+
+
+def test_lagam_gets_its_clean_set_from_known_negatives_and_as_many_positives(
+    folders: Path,
+) -> None:
+    for number in range(5):
+        write_png(folders / "N" / f"{number}.png", seed=200 + number)
+    data = loaded(folders, negative_folder=str(folders / "N"))
+    split = training_split(data, METHODS["lagam"].from_settings({}))
+    assert split.clean is not None
+    assert split.clean.truth.tolist() == [POSITIVE] * 4 + [NEGATIVE] * 4
+    assert [name[0] for name in split.clean.names] == ["P"] * 4 + ["N"] * 4
+    assert not set(split.clean.names) & set(split.train.names)
+    assert split.train.labelled.sum() == 16 - 4
+    assert negative_rows(split) == []
 
 
 def test_a_test_folder_is_brought_to_the_size_and_channels_of_training(folders: Path) -> None:

@@ -1,3 +1,4 @@
+import csv
 import json
 from pathlib import Path
 
@@ -6,12 +7,12 @@ import pytest
 import torch
 
 from onesided.core.errors import CheckpointError, DataError, DataNotFound
-from onesided.data.files import find_images
-from onesided.data.images import decode_all
+from onesided.data.files import Found, find_images
+from onesided.data.images import decode_all, decode_piece
 from onesided.engine.model_file import ModelDescription, load_model, save_model
 from onesided.nets.build import NetworkConfig
-from onesided.run import rank
-from onesided.run.rank import alarm_of, rank_folder
+from onesided.run import rank, scores_file
+from onesided.run.rank import Ranking, alarm_of, rank_items
 from tests.data.image_files import write_png
 
 
@@ -28,14 +29,17 @@ def describe(shape: tuple[int, ...] = (3, 8, 8)) -> ModelDescription:
     )
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    """The files of a model whose weights are as drawn."""
-    folder = tmp_path / "run"
+def save(folder: Path, shape: tuple[int, ...] = (3, 8, 8)) -> Path:
+    """Write the files of a model whose weights are as drawn."""
     folder.mkdir()
-    description = describe()
+    description = describe(shape)
     save_model(folder, description.build(), description)
     return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return save(tmp_path / "run")
 
 
 @pytest.fixture
@@ -45,51 +49,195 @@ def items(tmp_path: Path) -> Path:
     return tmp_path / "items"
 
 
+@pytest.fixture
+def pieces_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rank, "PIECE", 4)
+    monkeypatch.setattr(scores_file, "PIECE", 4)
+
+
+def rows_of(table: Path) -> list[dict[str, str]]:
+    with table.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def ranked(run: Path, items: Path, tolerate: float = 0.0, **wanted: int) -> list[dict[str, str]]:
+    output = items.parent / "ranked.csv"
+    rank_items(run, items, output, tolerate=tolerate, top=wanted.get("top"))
+    assert not (items.parent / "ranked.csv.partial").exists()
+    return rows_of(output)
+
+
 def test_scores_are_those_of_the_model_for_the_images(run: Path, items: Path) -> None:
-    ranking = rank_folder(run, items, tolerate=0)
     found = find_images(items)
     predictor, _ = load_model(run)
     scores = predictor.scores(decode_all(found, channels=3, size=(8, 8)).values)
     order = np.argsort(-scores)
-    assert [name for name, *_ in ranking.rows] == [found[row].name for row in order]
-    np.testing.assert_allclose(
-        [float(score) for _, score, *_ in ranking.rows], scores[order], rtol=1e-8
-    )
+    rows = ranked(run, items)
+    assert [row["path"] for row in rows] == [found[row].name for row in order]
+    np.testing.assert_allclose([float(row["score"]) for row in rows], scores[order], rtol=1e-8)
+    assert ranked(run, items, top=3) == rows[:3]
 
 
-def test_pieces_change_nothing_but_memory(
-    run: Path, items: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = rank_folder(run, items, tolerate=0)
+@pytest.mark.usefixtures("pieces_of_four")
+def test_progress_tells_of_every_piece(run: Path, items: Path) -> None:
     heard: list[tuple[int, int]] = []
-    monkeypatch.setattr(rank, "PIECE", 4)
-    parts = rank_folder(run, items, tolerate=0, progress=lambda *done: heard.append(done))
-    assert [row[0] for row in parts.rows] == [row[0] for row in whole.rows]
-    np.testing.assert_allclose(
-        [float(row[1]) for row in parts.rows], [float(row[1]) for row in whole.rows], rtol=1e-6
-    )
+    output = items.parent / "ranked.csv"
+    rank_items(run, items, output, tolerate=0, progress=lambda *done: heard.append(done))
     assert heard == [(4, 10), (8, 10), (10, 10)]
 
 
-def test_a_piece_without_one_readable_image_does_not_end_the_ranking(
-    run: Path, items: Path, monkeypatch: pytest.MonkeyPatch
+def test_pieces_change_nothing_but_memory(run: Path, items: Path) -> None:
+    whole = ranked(run, items)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rank, "PIECE", 4)
+        patch.setattr(scores_file, "PIECE", 4)
+        parts = ranked(run, items)
+    assert [row["path"] for row in parts] == [row["path"] for row in whole]
+    np.testing.assert_allclose(
+        [float(row["score"]) for row in parts], [float(row["score"]) for row in whole], rtol=1e-6
+    )
+
+
+@pytest.mark.usefixtures("pieces_of_four")
+@pytest.mark.parametrize("after", [4, 8, 10])
+def test_a_stopped_ranking_goes_on_and_ends_with_the_same_bytes(
+    run: Path, items: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rank, "PIECE", 4)
+    (items / "5.png").write_bytes(b"")
+    output, whole = items.parent / "ranked.csv", items.parent / "whole.csv"
+    rank_items(run, items, whole, tolerate=0.1)
+
+    def stop(done: int, total: int) -> None:
+        if done == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rank_items(run, items, output, tolerate=0.1, progress=stop)
+    assert not output.exists()
+    read: list[str] = []
+
+    def noted(found: list[Found], **wanted: object) -> object:
+        read.extend(file.name for file in found)
+        return decode_piece(found, **wanted)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("onesided.data.items.decode_piece", noted)
+    told: list[str] = []
+    rank_items(run, items, output, tolerate=0.1, notify=told.append)
+    assert read == [f"{number}.png" for number in range(after, 10)]
+    assert told == [f"Going on after {after} of 10 items, scored by a stopped command."]
+    assert output.read_bytes() == whole.read_bytes()
+    skipped = items.parent / "ranked.skipped.csv"
+    assert skipped.read_bytes() == (items.parent / "whole.skipped.csv").read_bytes()
+    assert not list(items.parent.glob("*.partial"))
+
+
+@pytest.mark.usefixtures("pieces_of_four")
+def test_a_piece_without_one_readable_image_does_not_end_the_ranking(
+    run: Path, items: Path
+) -> None:
     for number in range(4, 8):  # exactly the second piece
         (items / f"{number}.png").write_bytes(b"")
-    ranking = rank_folder(run, items, tolerate=0.4)
-    assert len(ranking.rows) == 6
-    assert [name for name, _ in ranking.skipped] == ["4.png", "5.png", "6.png", "7.png"]
-    assert all("empty" in reason for _, reason in ranking.skipped)
+    output = items.parent / "ranked.csv"
+    ranking: Ranking = rank_items(run, items, output, tolerate=0.4)
+    assert (ranking.items, ranking.written, ranking.skipped) == (6, 6, 4)
+    assert [name for name, _ in ranking.told] == ["4.png", "5.png", "6.png", "7.png"]
+    assert all("empty" in reason for _, reason in ranking.told)
+    assert ranking.skipped_file is not None
+    assert [row["path"] for row in rows_of(ranking.skipped_file)] == [
+        name for name, _ in ranking.told
+    ]
     with pytest.raises(DataError, match="4 of 10 images"):
-        rank_folder(run, items, tolerate=0.3)
+        rank_items(run, items, output, tolerate=0.3)
+    for number in range(4, 8):
+        write_png(items / f"{number}.png", seed=number)
+    assert rank_items(run, items, output, tolerate=0).skipped_file is None
+    assert rows_of(items.parent / "ranked.skipped.csv") == [], "no list of yesterday stays"
 
 
 def test_not_one_readable_image_is_told_whatever_is_tolerated(run: Path, items: Path) -> None:
     for path in items.iterdir():
         path.write_bytes(b"")
     with pytest.raises(DataNotFound, match="none of 10 files can be read"):
-        rank_folder(run, items, tolerate=1)
+        ranked(run, items, tolerate=1)
+
+
+def test_the_best_come_with_a_picture_of_their_own_size(run: Path, items: Path) -> None:
+    write_png(items / "wide.png", seed=77, shape=(100, 600, 3))
+    output = items.parent / "ranked.csv"
+    ranking = rank_items(run, items, output, tolerate=0, best=11)
+    assert [best.name for best in ranking.best] == [row["path"] for row in rows_of(output)]
+    shapes = {best.name: best.picture.shape for best in ranking.best if best.picture is not None}
+    assert shapes["wide.png"] == (3, 43, 256)
+    assert shapes["0.png"] == (3, 8, 8)
+
+
+def test_a_table_lists_files_anywhere(run: Path, items: Path) -> None:
+    table = items.parent / "list.csv"
+    lines = ["extra;path", *(f"{number};items/{number}.png" for number in (7, 3, 5))]
+    table.write_text("\n".join(lines))
+    of_folder = {f"items/{row['path']}": row["score"] for row in ranked(run, items)}
+    of_table = {row["path"]: row["score"] for row in ranked(run, table)}
+    assert set(of_table) == {"items/3.png", "items/5.png", "items/7.png"}
+    for name, score in of_table.items():
+        assert float(score) == pytest.approx(float(of_folder[name]), rel=1e-6)
+
+
+def test_a_table_may_list_missing_files_and_fewer_than_tolerated_are_skipped(
+    run: Path, items: Path
+) -> None:
+    table = items.parent / "list.csv"
+    table.write_text("path\nitems/1.png\nitems/missing.png\n")
+    ranking = rank_items(run, table, items.parent / "ranked.csv", tolerate=0.5)
+    assert ranking.told == (("items/missing.png", "does not exist"),)
+
+
+NUMBERS = "name,a,b,label\none,1,2,unlabelled\ntwo,3,,negative\nthree,5,6,whatever\n"
+
+
+def test_rows_of_numbers_are_ranked_and_gaps_skipped(tmp_path: Path) -> None:
+    run, table = save(tmp_path / "vectors", (2,)), tmp_path / "numbers.csv"
+    table.write_text(NUMBERS)
+    ranking = rank_items(run, table, tmp_path / "ranked.csv", tolerate=0.4, best=2)
+    assert ranking.told == (
+        ("two", "cannot be used: line 3, column 'b' holds '', which is not a number"),
+    )
+    predictor, _ = load_model(run)
+    scores = predictor.scores(np.array([[1, 2], [5, 6]], np.float32))
+    rows = {row["path"]: float(row["score"]) for row in rows_of(tmp_path / "ranked.csv")}
+    assert rows == {
+        "one": pytest.approx(scores[0], rel=1e-8),
+        "three": pytest.approx(scores[1], rel=1e-8),
+    }
+    assert [best.picture for best in ranking.best] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("shape", "text", "words"),
+    [
+        ((3,), NUMBERS, r"vectors of 3 numbers.*2 columns of numbers \(a, b\)"),
+        ((3, 8, 8), NUMBERS, "trained on images.*no column 'path'"),
+        ((2,), "path\nx.png\n", "vectors of 2 numbers; it cannot rank the files that"),
+        ((2,), "", "the table is empty"),
+        ((2,), "a,a\n1,2\n", "two columns are called 'a'"),
+        ((2,), "a,b\n1,2,3\n", "line 2: 3 cells"),
+    ],
+)
+def test_a_table_that_does_not_fit_the_model_is_told(
+    tmp_path: Path, shape: tuple[int, ...], text: str, words: str
+) -> None:
+    run, table = save(tmp_path / "model", shape), tmp_path / "table.csv"
+    table.write_text(text)
+    with pytest.raises(DataError, match=words):
+        rank_items(run, table, tmp_path / "ranked.csv", tolerate=0)
+    assert not (tmp_path / "ranked.csv.partial").exists()
+
+
+def test_one_image_and_a_missing_table_are_told(run: Path, items: Path) -> None:
+    output = items.parent / "ranked.csv"
+    with pytest.raises(DataError, match=r"0\.png is one image. Give the folder"):
+        rank_items(run, items / "0.png", output, tolerate=0)
+    with pytest.raises(DataNotFound, match=r"no table .*missing\.csv"):
+        rank_items(run, items / "missing.csv", output, tolerate=0)
 
 
 def test_weights_that_give_no_numbers_are_told(run: Path, items: Path) -> None:
@@ -101,21 +249,19 @@ def test_weights_that_give_no_numbers_are_told(run: Path, items: Path) -> None:
             parameter.fill_(torch.nan)
     save_model(run, method, description)
     with pytest.raises(CheckpointError, match="no numbers"):
-        rank_folder(run, items, tolerate=0)
+        ranked(run, items)
+    assert not (items.parent / "ranked.csv.partial").exists()
 
 
 def test_a_model_of_vectors_ranks_no_images(tmp_path: Path, items: Path) -> None:
-    description = describe((5,))
-    (tmp_path / "vectors").mkdir()
-    save_model(tmp_path / "vectors", description.build(), description)
     with pytest.raises(DataError, match="vectors of 5 numbers"):
-        rank_folder(tmp_path / "vectors", items, tolerate=0)
+        ranked(save(tmp_path / "vectors", (5,)), items)
 
 
 def test_what_is_no_run_is_told(items: Path) -> None:
     for folder in (items / "no", items / "0.png"):
         with pytest.raises(DataNotFound, match="no run folder"):
-            rank_folder(folder, items, tolerate=0)
+            ranked(folder, items)
 
 
 def test_the_alarm_of_a_run_is_known_where_its_result_is(run: Path) -> None:

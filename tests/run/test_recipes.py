@@ -12,7 +12,7 @@ from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.ncpu import NcPUConfig
 from onesided.run.config import RunConfig, SetConfig
-from onesided.run.presets import preset_settings, recipe_settings
+from onesided.run.presets import Amount, preset_settings, recipe_settings
 
 FOLDER = Path(onesided.__file__).parent / "recipes"
 RECIPES = sorted(FOLDER.glob("*/*.toml"))
@@ -109,7 +109,7 @@ def resolved(data_name: str, method_name: str, preset: str = "paper") -> RunConf
     """Return the run that a person gets who names data, method and preset, and nothing else."""
     given = {"data": {"name": data_name}, "method": {"name": method_name}}
     planned = preset_settings(
-        preset, data_name=data_name, method_name=method_name, rows=41_000, given=given
+        preset, data_name=data_name, method_name=method_name, amount=Amount(41_000), given=given
     )
     return RunConfig.from_settings(merge(planned, given))
 

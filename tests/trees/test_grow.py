@@ -1,11 +1,8 @@
-from itertools import islice
-
 import numpy as np
 import pytest
 
 from onesided.trees.forest import Estimator, Forest, Loss, TreeSettings, grow_forest
-from onesided.trees.grow import count_left, cut_range, divide, draw
-from tests.trees.plain_tree import PlainTree, between, split_mix
+from tests.trees.plain_tree import PlainTree
 
 PUBLISHED = TreeSettings(0.4)
 
@@ -35,6 +32,21 @@ def seed_of_first_tree(seed: int) -> int:
     return int(np.random.default_rng(seed).integers(2**64, dtype=np.uint64))
 
 
+def assert_same_tree(
+    features: np.ndarray, labelled: np.ndarray, settings: TreeSettings, seed: int
+) -> None:
+    """Grow a tree both ways from one seed, and compare node by node."""
+    forest = one_tree(features, labelled, settings, seed)
+    plain = PlainTree(features, labelled, settings, seed_of_first_tree(seed))
+    nodes = list(plain.grow().in_order())
+    assert len(nodes) > 1
+    assert forest.feature.tolist() == [node.feature for node in nodes]
+    assert forest.cut.tolist() == [node.cut for node in nodes]
+    assert forest.labelled.tolist() == [node.labelled for node in nodes]
+    assert forest.unlabelled.tolist() == [node.unlabelled for node in nodes]
+    assert forest.positive.tolist() == [node.positive for node in nodes]
+
+
 def leaves(forest: Forest) -> np.ndarray:
     return np.flatnonzero(forest.feature < 0)
 
@@ -58,61 +70,6 @@ def leaf_of_each(forest: Forest, features: np.ndarray) -> list[int]:
     return found
 
 
-def test_random_numbers_are_those_of_split_mix() -> None:
-    published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
-    assert list(islice(split_mix(1234567), 3)) == published
-    state = np.array([1234567], dtype=np.uint64)
-    assert [draw(state) for _ in range(3)] == [(word >> 11) / 2**53 for word in published]
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.float32])
-def test_cuts_keep_away_from_the_outermost_values(kind: type) -> None:
-    values: np.ndarray = np.array([100, 250, 0, 200, 100, 250, 0, 120]).astype(kind)
-    assert cut_range(values) == pytest.approx((40, 230))  # 0 + .4 x 100, 200 + .6 x 50
-
-
-def test_two_values_are_cut_in_the_middle_fifth() -> None:
-    assert cut_range(np.array([3, 8, 8, 3], dtype=np.uint8)) == pytest.approx((5, 6))
-
-
-def test_a_constant_feature_leaves_no_room_for_a_cut() -> None:
-    low, high = cut_range(np.full(9, 200, dtype=np.uint8))
-    assert low == high
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.float32])
-def test_the_range_is_that_of_the_two_outer_distinct_values_on_each_side(kind: type) -> None:
-    random = np.random.default_rng(0)
-    for size in (2, 3, 5, 40):
-        outer = np.append(random.integers(0, 9, size=size), [0, 255])
-        values: np.ndarray = outer.astype(kind)
-        assert cut_range(values) == between(values)
-
-
-def test_neighbouring_floats_can_still_be_told_apart() -> None:
-    low, infinity = np.float32(1e30), np.float32(np.inf)
-    values = np.array([low, np.nextafter(low, infinity)], dtype=np.float32)
-    start, end = cut_range(values)
-    assert start < end
-    assert (count_left(values, start), count_left(values, end)) == (1, 1)
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.float32])
-def test_a_value_on_the_cut_goes_left(kind: type) -> None:
-    column: np.ndarray = np.array([4, 2, 3, 2]).astype(kind)
-    assert count_left(column, 2.0) == 2
-    rows = np.arange(4, dtype=np.uint32)
-    divide(column, rows, 3.0, np.empty_like(rows))
-    assert rows.tolist() == [1, 2, 3, 0]
-
-
-def test_rows_are_divided_in_place_and_keep_their_order() -> None:
-    column = np.array([5, 1, 9, 2, 8, 3], dtype=np.uint8)
-    rows = np.array([5, 4, 1, 2, 3], dtype=np.uint32)
-    divide(column, rows, 4.0, np.empty_like(rows))
-    assert rows.tolist() == [5, 1, 3, 4, 2]
-
-
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
 @pytest.mark.parametrize("loss", ["quadratic", "logistic"])
 @pytest.mark.parametrize("estimator", ["nnpu", "upu"])
@@ -128,15 +85,23 @@ def test_the_compiled_tree_is_the_plain_one(estimator: Estimator, loss: Loss, ki
             max_depth=(0, 0, 3)[seed % 3],
             min_samples_leaf=1 + seed % 2,
         )
-        forest = one_tree(features.astype(kind), labelled, settings, seed)
-        plain = PlainTree(features, labelled, settings, seed_of_first_tree(seed))
-        nodes = list(plain.grow().in_order())
-        assert len(nodes) > 1
-        assert forest.feature.tolist() == [node.feature for node in nodes]
-        assert forest.cut.tolist() == [node.cut for node in nodes]
-        assert forest.labelled.tolist() == [node.labelled for node in nodes]
-        assert forest.unlabelled.tolist() == [node.unlabelled for node in nodes]
-        assert forest.positive.tolist() == [node.positive for node in nodes]
+        assert_same_tree(features.astype(kind), labelled, settings, seed)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.float32])
+@pytest.mark.parametrize("max_candidates", [1, 3])
+@pytest.mark.parametrize("max_features", [3, 4, 6, 9, 40])
+def test_features_fetched_ahead_are_those_that_are_drawn(
+    max_features: int, max_candidates: int, kind: type
+) -> None:
+    settings = TreeSettings(0.4, max_features=max_features, max_candidates=max_candidates)
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        features: np.ndarray = random.integers(0, 6, size=(150, 30)).astype(kind)
+        features[:, random.random(30) < seed / 6] = 3  # from none constant to nearly all
+        features[:75, 10:15] = 2  # and some that become so
+        features[:, 7] = random.integers(0, 200, size=150)
+        assert_same_tree(features, np.arange(150) < 30, settings, seed)
 
 
 def test_leaves_share_out_the_samples_the_mass_and_the_prior() -> None:

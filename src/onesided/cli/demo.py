@@ -30,8 +30,8 @@ def demo(
     from onesided.cli.fit import fit_settings
     from onesided.cli.show import console, note, print_json, say, truth_table
     from onesided.report import write_report
+    from onesided.run.compare import write_comparison
     from onesided.run.demo import demo_settings
-    from onesided.run.folder import COMPARISON, RunFolder
 
     note(
         "Which digits are even? A few even ones are labelled, all others are not. "
@@ -48,9 +48,7 @@ def demo(
             )
             results.append(result.content)
     first = output / f"{METHODS[0]}-{SEEDS[0]}"
-    kept = ("method", "seed", "test", "pu", "seconds")
-    comparison = [{key: result[key] for key in kept} for result in results]
-    RunFolder(first, "").write_json(COMPARISON, comparison)
+    comparison = write_comparison(first, results)
     page = write_report(first)
     if as_json:
         print_json({"runs": comparison, "report": str(page)})

@@ -39,7 +39,6 @@ class Drawn:
 
 def train_and_draw(job: Job, given: "Settings", preset: str, *, overwrite: bool) -> Drawn:
     """Train on the marked buildings against all others, and draw the map."""
-    from onesided.cli.fit import resolve
     from onesided.cli.show import counting, note
     from onesided.engine.fit import Watcher
     from onesided.engine.train_config import choose_device
@@ -50,16 +49,17 @@ def train_and_draw(job: Job, given: "Settings", preset: str, *, overwrite: bool)
     from onesided.run.config import ChipsConfig
     from onesided.run.execute import run
     from onesided.run.folder import check_place
+    from onesided.run.presets import resolve
 
     # What is wrong is told at once, not after an hour of cutting.
-    checked = resolve(given, preset, rows=1)
+    checked = resolve(given, preset)
     choose_device(checked.train.device)
     check_place(job.folder, overwrite=overwrite)
     assert isinstance(checked.data, ChipsConfig)
     prepared = prepare(job.stack, job.request)
     chips = _cut(job, prepared, checked.data.size)
     loaded = load_chips(prepared.scene.buildings, chips, prepared.marked, checked.data)
-    config = resolve(given, preset, rows=len(loaded.split.train))
+    config = resolve(given, preset, loaded.split)
     for sentence in loaded.notices:
         note(sentence, quiet=job.quiet)
     with counting(f"training {config.method.card.title}", quiet=job.quiet) as counter:

@@ -1,12 +1,25 @@
 """`onesided fit`: train, or go on training, and leave a run folder behind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onesided.cli.options import Json, Quiet
+from onesided.cli.options import (
+    Assignments,
+    Data,
+    Json,
+    Positives,
+    Quiet,
+    Root,
+    Table,
+    Threshold,
+    Unlabelled,
+    data_name,
+    without_strangers,
+)
 
 if TYPE_CHECKING:
     from onesided.core.config import Settings
@@ -14,35 +27,25 @@ if TYPE_CHECKING:
     from onesided.run.execute import RunResult
     from onesided.run.load import LoadedData
 
-GOES_WITH = {
-    "--data": ("--root",),
-    "--table": ("--test", "--tolerate"),
-    "-p and -u": ("-p", "-u", "-n", "--test", "--tolerate"),
-}
-"""Which flags say something about which kind of data."""
-
 
 def fit(
     output: Annotated[Path, typer.Option("-o", "--output", help="Run folder to write.")],
-    positives: Annotated[
-        Path | None, typer.Option("-p", "--positives", help="Folder of positives.")
-    ] = None,
-    unlabelled: Annotated[
-        Path | None, typer.Option("-u", "--unlabelled", help="Folder of everything else.")
-    ] = None,
+    positives: Positives = None,
+    unlabelled: Unlabelled = None,
     negatives: Annotated[
-        Path | None, typer.Option("-n", "--negatives", help="Folder of known negatives.")
+        Path | None,
+        typer.Option("-n", "--negatives", help="Folder of known negatives, to learn from too."),
     ] = None,
     test: Annotated[
         Path | None, typer.Option("--test", help="Folder with positive/ and negative/, to report.")
     ] = None,
-    table: Annotated[
-        Path | None,
-        typer.Option("--table", help="CSV: path and label (positive, unlabelled, negative)."),
-    ] = None,
-    data: Annotated[str | None, typer.Option("--data", help="Data set by name.")] = None,
-    root: Annotated[Path | None, typer.Option("--root", help="Folder of the data set.")] = None,
+    table: Table = None,
+    data: Data = None,
+    root: Root = None,
     method: Annotated[str | None, typer.Option("--method", help="See onesided methods.")] = None,
+    compare: Annotated[
+        str | None, typer.Option("--compare", help="Methods to train beside it, as in ce,nnpu.")
+    ] = None,
     preset: Annotated[
         str | None,
         typer.Option("--preset", help="quick (minutes, the default), standard (an hour) or paper."),
@@ -50,8 +53,18 @@ def fit(
     epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of the run.")] = None,
     backbone: Annotated[
-        str | None, typer.Option("--backbone", help="auto, small, resnet18, resnet34 or mlp.")
+        str | None,
+        typer.Option(
+            "--backbone",
+            help="auto, small, resnet18, resnet34, mlp, or efficientnet_lite0 (pretrained).",
+        ),
     ] = None,
+    weights: Annotated[
+        Path | None, typer.Option("--weights", help="First weights, a .safetensors file.")
+    ] = None,
+    freeze: Annotated[
+        bool, typer.Option("--freeze", help="Train only a head on features: fast without a GPU.")
+    ] = False,
     prior: Annotated[
         str | None,
         typer.Option("--prior", help="auto, or the share of positives among the unlabelled."),
@@ -59,15 +72,17 @@ def fit(
     config: Annotated[
         Path | None, typer.Option("--config", help="TOML file, for example a run's config.toml.")
     ] = None,
-    assignments: Annotated[
-        list[str] | None, typer.Option("--set", help="KEY=VALUE, for example train.batch_size=64.")
-    ] = None,
+    threshold: Threshold = None,
+    assignments: Assignments = None,
     device: Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda.")] = None,
     precision: Annotated[
         str | None, typer.Option("--precision", help="auto, fp32 or bf16.")
     ] = None,
     tolerate: Annotated[
         float | None, typer.Option("--tolerate", help="Share of unreadable files to accept.")
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option("--cache", help="Folder for decoded images; several runs share.")
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another run in the output folder.")
@@ -89,7 +104,7 @@ def fit(
     from onesided.core.dist import join_if_launched
 
     folders = {"-p": positives, "-u": unlabelled, "-n": negatives}
-    others = {"--root": root, "--test": test, "--tolerate": tolerate}
+    others = {"--root": root, "--test": test, "--tolerate": tolerate, "--cache": cache}
     flags = flag_settings(
         {
             "data.name": data_name(data, table, folders, others),
@@ -102,10 +117,13 @@ def fit(
             "data.tolerate": tolerate,
             "method.name": method,
             "network.name": backbone,
+            "network.weights": weights,
+            "network.trained": "head" if freeze else None,
             "train.epochs": epochs,
             "train.device": device,
             "train.precision": precision,
             "prior": prior,
+            "threshold": threshold,
             "seed": seed,
         }
     )
@@ -119,74 +137,129 @@ def fit(
         preset=preset or (None if config else "quick"),
         overwrite=overwrite,
         quiet=quiet or as_json,
+        cache=cache,
+        compare=compare,
     )
-    conclude(result, as_json=as_json, allow_degenerate=allow_degenerate)
+    conclude(
+        result,
+        as_json=as_json,
+        allow_degenerate=allow_degenerate,
+        compared=compare is not None,
+    )
 
 
 def fit_settings(
-    given: "Settings", output: Path, *, preset: str | None, overwrite: bool, quiet: bool
+    given: "Settings",
+    output: Path,
+    *,
+    preset: str | None,
+    overwrite: bool,
+    quiet: bool,
+    cache: Path | None = None,
+    compare: str | None = None,
 ) -> "RunResult":
     """Check the settings, load the data, train, and write the report."""
-    from onesided.cli.show import counting, note, skipped_lines
+    from onesided.cli.show import chosen_lines, counting, note, skipped_lines
     from onesided.core.dist import rank
-    from onesided.engine.fit import Watcher
+    from onesided.data.cache import MappedImages
     from onesided.engine.train_config import choose_device
-    from onesided.report import write_report
-    from onesided.run.execute import run
-    from onesided.run.folder import REPORT, RESULT, check_place
-    from onesided.run.load import load_data
+    from onesided.run.compare import baseline_settings, compared_names
+    from onesided.run.execute import check_needs
+    from onesided.run.folder import CACHE, check_place
+    from onesided.run.load import load_data, training_split
+    from onesided.run.presets import resolve
 
     quiet = quiet or rank() > 0
     # What is wrong is told at once, not after an hour of reading images.
-    checked = resolve(given, preset, rows=1)
+    checked = resolve(given, preset)
+    names = compared_names(compare, checked.method_name) if compare is not None else []
+    wanted = [given, *(baseline_settings(given, name) for name in names)]
+    for settings in wanted[1:]:
+        resolve(settings, preset)
     choose_device(checked.train.device)
+    checked.network.weights_file()
     check_place(output, overwrite=overwrite)
     with counting("reading", quiet=quiet) as counter:
-        loaded = load_data(checked.data, counter)
-    config = resolve(given, preset, rows=len(loaded.split.train))
-    for sentence in (*skipped_lines(loaded.skipped), *loaded.notices, *_chosen(config, loaded)):
+        loaded = load_data(checked.data, counter, cache or output / CACHE)
+    if isinstance(loaded.split.train.values.pool, MappedImages):
+        note(f"Decoded images are kept in {cache or output / CACHE}.", quiet=quiet)
+    configs = [resolve(one, preset, loaded.split) for one in wanted]
+    # A recipe may add to the data of its method; what is compared has one split for all.
+    configs = [replace(one, data=configs[0].data) for one in configs]
+    for one in configs:
+        check_needs(one, training_split(loaded, one.method))
+    chosen = chosen_lines(configs[0], loaded, preset)
+    for sentence in (*skipped_lines(loaded.skipped), *loaded.notices, *chosen):
         note(sentence, quiet=quiet)
-    with counting(f"training {config.method.card.title}", quiet=quiet) as counter:
-        watcher = Watcher(step=counter.step, epoch=counter.epoch)
-        result = run(config, loaded, output, overwrite=overwrite, watcher=watcher)
-    if rank() == 0 and _is_older(output / REPORT, output / RESULT):
-        write_report(output)
-    return result
+    return train_all(configs, loaded, output, overwrite=overwrite, quiet=quiet)
+
+
+def train_all(
+    configs: "Sequence[RunConfig]",
+    loaded: "LoadedData",
+    output: Path,
+    *,
+    overwrite: bool,
+    quiet: bool,
+) -> "RunResult":
+    """Do the first run in the output folder and the others below it; write the report."""
+    from onesided.cli.show import counting
+    from onesided.core.dist import rank
+    from onesided.engine.fit import Watcher
+    from onesided.report import write_report
+    from onesided.run.compare import COMPARED, write_comparison
+    from onesided.run.execute import run
+    from onesided.run.folder import COMPARISON, REPORT, RESULT
+
+    results = []
+    for number, config in enumerate(configs):
+        place = output / COMPARED / config.method_name if number else output
+        with counting(f"training {config.method.card.title}", quiet=quiet) as counter:
+            watcher = Watcher(step=counter.step, epoch=counter.epoch, embed=counter)
+            results.append(run(config, loaded, place, overwrite=overwrite, watcher=watcher))
+    if rank() == 0:
+        if len(results) > 1:
+            write_comparison(output, [result.content for result in results])
+        if any(_is_older(output / REPORT, output / name) for name in (RESULT, COMPARISON)):
+            write_report(output)
+    return results[0]
 
 
 def _is_older(page: Path, source: Path) -> bool:
     """Whether the page has to be written: never again for a run that was finished before."""
+    if not source.exists():
+        return False
     return not page.exists() or page.stat().st_mtime_ns < source.stat().st_mtime_ns
 
 
-def resolve(given: "Settings", preset: str | None, *, rows: int) -> "RunConfig":
-    """Return the configuration: the preset's numbers for this data, under what was given."""
-    from onesided.core.config import merge
-    from onesided.run.config import RunConfig
-    from onesided.run.presets import preset_settings
+def conclude(
+    result: "RunResult", *, as_json: bool, allow_degenerate: bool, compared: bool = False
+) -> None:
+    """Print what the run found; exit with 3 where the model is degenerate.
 
-    own = RunConfig.from_settings(given)
-    if preset is None:
-        return own
-    planned = preset_settings(
-        preset, data_name=own.data.name, method_name=own.method_name, rows=rows, given=given
-    )
-    return RunConfig.from_settings(merge(planned, given))
-
-
-def conclude(result: "RunResult", *, as_json: bool, allow_degenerate: bool) -> None:
-    """Print what the run found; exit with 3 where the model is degenerate."""
-    from onesided.cli.show import console, print_json, result_tables, say, warn_of
+    Args:
+        result: What the run found.
+        as_json: Print one JSON object instead of tables.
+        allow_degenerate: Exit with 0 all the same.
+        compared: Print the runs that were made beside it, too.
+    """
+    from onesided.cli.show import comparison_table, console, print_json, result_tables, say, warn_of
     from onesided.core.dist import rank
     from onesided.core.errors import DegenerateModel
+    from onesided.run.compare import read_comparison
 
     if rank() > 0:
         return
+    rows = read_comparison(result.folder) if compared else []
     if as_json:
-        print_json(result.content)
+        print_json({**result.content, "comparison": rows} if compared else result.content)
     else:
         for table in result_tables(result.content):
             console.print(table)
+        if rows:
+            console.print(comparison_table(rows))
+        if result.content["threshold"] != 0.5:
+            say(result.content["threshold_rule"]["explained"])
         warn_of(result.content)
         say(f"Report: {result.folder / 'report.html'}")
     if result.degenerate and not allow_degenerate:
@@ -209,71 +282,3 @@ def flag_settings(flags: dict[str, Any]) -> "Settings":
             setting = {part: setting}
         layers.append(setting)
     return merge(*layers)
-
-
-def data_name(
-    data: str | None,
-    table: Path | None,
-    folders: Mapping[str, Path | None],
-    others: Mapping[str, object],
-) -> str | None:
-    """Return the name of the data that the flags give, or say which do not go together."""
-    from onesided.core.errors import ConfigError
-
-    given = [flag for flag, value in {**folders, **others}.items() if value is not None]
-    kinds = {"--data": data, "--table": table, "-p and -u": folders["-p"] or folders["-u"]}
-    named = [kind for kind, value in kinds.items() if value is not None]
-    if len(named) > 1:
-        raise ConfigError(
-            "Give one kind of data: --data, or --table, or -p with -u; "
-            f"got {' beside '.join(named)}."
-        )
-    if not named:
-        return None
-    allowed = GOES_WITH[named[0]]
-    for flag in given:
-        if flag not in allowed:
-            fitting = " or ".join(kind for kind, flags in GOES_WITH.items() if flag in flags)
-            raise ConfigError(f"{flag} goes with {fitting}, not with {named[0]}. Leave it out.")
-    if named[0] != "-p and -u":
-        return data or "table"
-    for flag, what in (("-p", "positives"), ("-u", "unlabelled items")):
-        if folders[flag] is None:
-            raise ConfigError(f"Two folders are needed; {flag} FOLDER of {what} is missing.")
-    return "folders"
-
-
-def without_strangers(from_file: "Settings", said: "Settings") -> "Settings":
-    """Return a file's settings without those of a data set or method that is not meant.
-
-    The positive classes of CIFAR-10 mean nothing in CIFAR-100, and NcPU's settings are
-    unknown to nnPU.
-    """
-    kept = dict(from_file)
-    for part in ("data", "method", "network"):
-        old, new = from_file.get(part), said.get(part)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            name = new.get("name", old.get("name"))
-            if name != old.get("name"):
-                del kept[part]
-    return kept
-
-
-def _chosen(config: "RunConfig", loaded: "LoadedData") -> Sequence[str]:
-    """Return in one line each what was chosen for this data."""
-    from onesided.cli.show import count
-
-    split, card = loaded.split, config.method.card
-    labelled = int(split.train.labelled.sum())
-    held_out = "" if split.validation is None else f", {len(split.validation)} held out"
-    shape = "x".join(map(str, split.sample_shape))
-    idle = config.prior != "auto" and not config.method.needs.prior
-    unused = (f"{card.title} needs no prior; {config.prior} is not used.",) if idle else ()
-    return (
-        f"Data: {count(labelled, 'positive')}, {len(split.train) - labelled} unlabelled{held_out}; "
-        f"samples of {shape}.",
-        f"Method: {card.title}, network {config.network.name}, "
-        f"{count(config.train.epochs, 'epoch')} of batches of {config.train.batch_size}, "
-        f"learning rate {config.train.learning_rate:g}.",
-        *unused,
-    )

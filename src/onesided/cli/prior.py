@@ -1,31 +1,33 @@
 """`onesided prior`: how many of the unlabelled are positive, with intervals and doubts."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from onesided.cli.options import Json, Quiet, Seed
+from onesided.cli.options import (
+    Assignments,
+    Data,
+    Json,
+    Positives,
+    Quiet,
+    Root,
+    Seed,
+    Table,
+    Unlabelled,
+    data_name,
+)
 
 
 def prior(
-    positives: Annotated[
-        Path | None, typer.Option("-p", "--positives", help="Folder of positives.")
-    ] = None,
-    unlabelled: Annotated[
-        Path | None, typer.Option("-u", "--unlabelled", help="Folder of everything else.")
-    ] = None,
-    table: Annotated[
-        Path | None, typer.Option("--table", help="CSV: path and label, or label and numbers.")
-    ] = None,
-    data: Annotated[str | None, typer.Option("--data", help="Data set by name.")] = None,
-    root: Annotated[Path | None, typer.Option("--root", help="Folder of the data set.")] = None,
+    positives: Positives = None,
+    unlabelled: Unlabelled = None,
+    table: Table = None,
+    data: Data = None,
+    root: Root = None,
     estimator: Annotated[
         str, typer.Option("--estimator", help="Comma-separated: km2, km1, bbe.")
     ] = "km2,bbe",
-    assignments: Annotated[
-        list[str] | None, typer.Option("--set", help="KEY=VALUE, for example data.prior=0.3.")
-    ] = None,
+    assignments: Assignments = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -34,7 +36,7 @@ def prior(
 
     Example: onesided prior -p damaged/ -u buildings/ --estimator km2,bbe
     """
-    from onesided.cli.fit import data_name, flag_settings
+    from onesided.cli.fit import flag_settings
     from onesided.cli.show import counting, print_json
     from onesided.core.config import merge, nearest, parse_assignment
     from onesided.core.errors import ConfigError
@@ -93,11 +95,11 @@ def _row(estimate: Any) -> dict[str, Any]:  # noqa: ANN401 - its class is import
 
 
 def _show(rows: list[dict[str, Any]], warnings: list[str]) -> None:
-    from rich.table import Table
+    from rich import table as rich
 
     from onesided.cli.show import console, notes, warn
 
-    table = Table(title="Share of positives among the unlabelled", title_justify="left")
+    table = rich.Table(title="Share of positives among the unlabelled", title_justify="left")
     for column in ("estimator", "estimate", "95 % interval", "from"):
         table.add_column(column)
     for row in rows:

@@ -1,74 +1,121 @@
 """`onesided rank`: a trained model over a folder or table, best first."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from onesided.cli.options import Json, Quiet
 
+if TYPE_CHECKING:
+    from onesided.run.rank import Ranking
+
+ON_PAGE = 64
+"""Thumbnails on the page; they keep it below 3 MB."""
+
 
 def rank(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
-    items: Annotated[Path, typer.Argument(metavar="ITEMS", help="Folder of images to rank.")],
+    items: Annotated[
+        Path,
+        typer.Argument(
+            metavar="ITEMS", help="Folder of images, or CSV with a column path or with numbers."
+        ),
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV file to write.")] = Path(
         "ranked.csv"
     ),
     top: Annotated[int | None, typer.Option("--top", min=1, help="Only the best so many.")] = None,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="HTML file with thumbnails of the best.")
+    ] = None,
     tolerate: Annotated[
         float, typer.Option("--tolerate", min=0, max=1, help="Share of unreadable files to accept.")
     ] = 0.05,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score every image of a folder with a trained model.
+    """Score every item of a folder or table with a trained model. The same command resumes.
 
     Writes a CSV file with path, score, rank and decision, best first.
 
-    Example: onesided rank runs/quake buildings/ -o ranked.csv --top 500
+    Example: onesided rank runs/quake buildings/ -o ranked.csv --top 500 --page ranked.html
     """
-    from onesided.cli.show import count, counting, note, print_json, say, skipped_lines, warn
-    from onesided.engine.checkpoint import replacing
-    from onesided.run.folder import csv_text
-    from onesided.run.rank import alarm_of, rank_folder
+    from onesided.cli.show import counting, note, print_json, say, skipped_lines, warn
+    from onesided.run.rank import alarm_of, rank_items
 
-    _check_output(output)
-    with counting("ranking", quiet=quiet or as_json) as counter:
-        ranking = rank_folder(run, items, tolerate=tolerate, progress=counter)
-    rows = ranking.rows[:top]
-    with replacing(output) as file:
-        file.write(csv_text(("path", "score", "rank", "decision"), rows).encode())
-    for sentence in skipped_lines(ranking.skipped):
-        note(sentence, quiet=quiet or as_json)
+    for path, option in ((output, "-o"), (page, "--page")):
+        _check_place(path, option)
+    silent = quiet or as_json
+    with counting("ranking", quiet=silent) as counter:
+        ranking = rank_items(
+            run,
+            items,
+            output,
+            tolerate=tolerate,
+            top=top,
+            best=min(ON_PAGE, top or ON_PAGE) if page else 0,
+            progress=counter,
+            notify=lambda sentence: note(sentence, quiet=silent),
+        )
+    if page:
+        _write_page(page, items, ranking)
+    for sentence in skipped_lines(ranking.told[:5]):
+        note(sentence, quiet=silent)
+    if ranking.skipped_file:
+        note(f"All that was skipped is listed in {ranking.skipped_file}.", quiet=silent)
     alarm = alarm_of(run)
     if alarm:
         warn(alarm)
-    called = sum(row[3] == "positive" for row in ranking.rows)
     if as_json:
-        print_json(
-            {
-                "output": str(output),
-                "items": len(ranking.rows),
-                "called_positive": called,
-                "written": len(rows),
-                "skipped": [list(item) for item in ranking.skipped],
-            }
-        )
+        print_json(_as_json(ranking, output, page))
     else:
-        say(
-            f"{count(len(ranking.rows), 'item')} ranked, {called} called positive, "
-            f"{len(ranking.skipped)} skipped, {len(rows)} written: {output}"
-        )
+        say(f"{_summary(ranking)}, {ranking.skipped} skipped, {ranking.written} written: {output}")
 
 
-def _check_output(output: Path) -> None:
+def _summary(ranking: "Ranking") -> str:
+    from onesided.cli.show import count
+
+    return f"{count(ranking.items, 'item')} ranked, {ranking.called_positive} called positive"
+
+
+def _as_json(ranking: "Ranking", output: Path, page: Path | None) -> dict[str, object]:
+    return {
+        "output": str(output),
+        "items": ranking.items,
+        "called_positive": ranking.called_positive,
+        "written": ranking.written,
+        "skipped_count": ranking.skipped,
+        "skipped_file": None if ranking.skipped_file is None else str(ranking.skipped_file),
+        "skipped": [list(item) for item in ranking.told],
+        "page": None if page is None else str(page),
+    }
+
+
+def _write_page(page: Path, items: Path, ranking: "Ranking") -> None:
+    from onesided.cli.show import count
+    from onesided.data.files import printable
+    from onesided.report.ranking import write_ranking_page
+
+    write_ranking_page(
+        page,
+        title=printable(items.name or str(items)),
+        headline=f"The first {count(len(ranking.best), 'item')} of {ranking.items}",
+        lede=f"{_summary(ranking)}. Best first: place and score are below each.",
+        items=[(best.name, best.score, best.picture) for best in ranking.best],
+    )
+
+
+def _check_place(path: Path | None, option: str) -> None:
     """Refuse a place that cannot be written before an hour is spent on scores."""
     from onesided.core.errors import OnesidedError
 
-    if output.is_dir():
-        raise OnesidedError(f"{output} is a folder, and -o takes a file, such as ranked.csv.")
-    if not output.parent.is_dir():
+    if path is None:
+        return
+    if path.is_dir():
+        raise OnesidedError(f"{path} is a folder, and {option} takes a file, such as ranked.csv.")
+    if not path.parent.is_dir():
         raise OnesidedError(
-            f"There is no folder {output.parent} to write {output.name} into. Make it first, or "
+            f"There is no folder {path.parent} to write {path.name} into. Make it first, or "
             "choose another place."
         )

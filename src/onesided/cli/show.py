@@ -20,6 +20,8 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from onesided.core.clock import Clock
+    from onesided.run.config import RunConfig
+    from onesided.run.load import LoadedData
 
 # Progress and notices go to stderr, so that stdout holds results only. A file may be called
 # [red] or :smile:, so nothing in a text is taken for markup.
@@ -155,6 +157,102 @@ def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
         seconds = f"{result['seconds']:.0f}" if result.get("seconds") is not None else ""
         table.add_row(result["method"], str(result.get("seed", "")), *numbers, seconds)
     return table
+
+
+def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return runs of several methods on one split, one row each; truth only where it is known."""
+    table = Table(title="Methods on the same split", title_justify="left")
+    table.add_column("method")
+    known = any(row["test"] is not None for row in rows)
+    tests = {"oa": "OA", "f1": "F1", "auc": "AUC"} if known else {}
+    found = {
+        "recall": "recall, held out",
+        "share_positive": "U called positive",
+        "proxy_auc": "proxy AUC",
+        "lee_liu": "Lee-Liu",
+    }
+    for title in (*tests.values(), *found.values(), "seconds"):
+        table.add_column(title, justify="right")
+    for row in rows:
+        figures = (row["pu"] or {}).get("figures", {})
+        values = [figures.get(name, {}).get("value") for name in found]
+        alarm = " (degenerate)" if (row["pu"] or {}).get("degenerate") else ""
+        table.add_row(
+            row["method"] + alarm,
+            *(percent((row["test"] or {}).get(key)) for key in tests),
+            *("-" if value is None else f"{value:.3f}" for value in values),
+            f"{row['seconds']:.0f}",
+        )
+    return table
+
+
+def beside_truth(comparison: Mapping[str, Any], title: str) -> Table:
+    """Return what was estimated without negatives beside what the true labels say."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("figure")
+    for column in ("estimated", "95 % interval", "true"):
+        table.add_column(column, justify="right")
+    for row in comparison["figures"]:
+        interval = "" if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}"
+        numbers = ["-" if row[key] is None else f"{row[key]:.3f}" for key in ("estimated", "true")]
+        table.add_row(row["label"], numbers[0], interval, numbers[1])
+    return table
+
+
+def chosen_lines(config: "RunConfig", loaded: "LoadedData", preset: str | None) -> list[str]:
+    """Return in one line each what was chosen for this data."""
+    split, card, train = loaded.split, config.method.card, config.train
+    labelled = int(split.train.labelled.sum())
+    held_out = "" if split.validation is None else f", {len(split.validation)} held out"
+    rows = len(split.train)
+    lines = [
+        f"Data: {count(labelled, 'positive')}, {rows - labelled} unlabelled{held_out}.",
+        _size_line(config, split.sample_shape),
+        f"Method: {card.title}, learning rate {train.learning_rate:g}.",
+        f"Preset: {preset or 'none, all settings are given'}; {count(train.epochs, 'epoch')} "
+        f"of batches of {train.batch_size}.",
+        _network_line(config, split.sample_shape),
+    ]
+    wanted = config.method.needs.prior or config.threshold.name == "prior"
+    if config.prior != "auto" and not wanted:
+        lines.append(f"{card.title} needs no prior; {config.prior} is not used.")
+    return [*lines, *_negative_lines(config, loaded)]
+
+
+def _network_line(config: "RunConfig", shape: Sequence[int]) -> str:
+    if config.network.name != "auto":
+        return f"Network: {config.network.in_words(shape)}."
+    name, kind = ("small", "images") if len(shape) == 3 else ("mlp", "vectors")
+    return f"Network: {name}, chosen for {kind}."
+
+
+def _size_line(config: "RunConfig", shape: Sequence[int]) -> str:
+    if len(shape) == 1:
+        return f"Samples: vectors of {count(shape[0], 'number')}."
+    channels, height, width = shape
+    given = getattr(config.data, "image_size", None)
+    origin = {None: "", 0: ", chosen from the data"}.get(given, ", as given")
+    return f"Image size: {height}x{width} with {count(channels, 'channel')}{origin}."
+
+
+def _negative_lines(config: "RunConfig", loaded: "LoadedData") -> list[str]:
+    from onesided.run.load import training_split
+
+    known, title = loaded.known_negatives, config.method.card.title
+    if known is None:
+        return []
+    if not config.method.uses_negatives:
+        return [
+            f"Known negatives: {title} does not learn from them; all {len(known)} are used in "
+            "evaluation only."
+        ]
+    training = training_split(loaded, config.method)
+    mask = training.train.negative
+    parts = [f"{0 if mask is None else int(mask.sum())} taught as sure negatives"]
+    if loaded.split.clean is None and training.clean is not None:
+        each = len(training.clean) // 2
+        parts.append(f"{each} beside {count(each, 'positive')} as clean set")
+    return [f"Known negatives: {', '.join(parts)}, {len(known.held_out)} held out."]
 
 
 def percent(value: float | None) -> str:

@@ -53,7 +53,7 @@ def from_arrays(
     if kind is not None and is_vector != (kind == "vector"):
         raise DataError(f"kind='{kind}' does not go with an array of shape {array.shape}.")
     samples = Samples(
-        values=_vectors(array) if is_vector else _images(array, channels),
+        values=checked_values(array, channels=channels),
         classes=known.astype(np.int64),
         names=tuple(str(row) for row in range(len(labelled))),
         class_names=CLASS_NAMES,
@@ -61,6 +61,12 @@ def from_arrays(
     )
     duplicates = 0 if is_vector else _count_shared(samples.values, samples.classes)
     return OneSided(samples, labelled, duplicates, _notices(np.asarray(labels), duplicates))
+
+
+def checked_values(values: ArrayLike, *, channels: ChannelAxis | None = None) -> np.ndarray:
+    """Return uint8 images (N, C, H, W) or float32 vectors (N, D) of whatever people hold."""
+    array = np.asarray(values)
+    return _vectors(array) if array.ndim == 2 else _images(array, channels)
 
 
 def _vectors(array: np.ndarray) -> Float32[np.ndarray, "n features"]:

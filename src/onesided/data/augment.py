@@ -204,17 +204,20 @@ REPLACED: Mapping[Augment, float] = {Augment.WEAK: 0.1, Augment.STRONG: 0.3}
 """Share of a vector's features that are taken from other rows."""
 MIXED = (0.0, 0.2)
 """Weight of another row in a strong view of a vector."""
+NOISE = 0.05
+"""Standard deviation of the noise in a strong view of a vector, as a share of the feature's."""
 
 
 def _vector(
     values: Float[Tensor, "batch d"], strength: Augment, generator: torch.Generator, rows: slice
 ) -> Float[Tensor, "part d"]:
-    """Replace features by those of other rows; a strong view also leans towards one row.
+    """Drop features for those of other rows; a strong view is also mixed and noisy.
 
-    SCARF's corruption (Bahri et al., 2022): it needs no scale, and what replaces a
-    feature is a value that it really takes. Each feature has a donor of its own.
+    SCARF's corruption (Bahri et al., 2022), a dropout that needs no scale: what replaces
+    a feature is a value that it really takes. Each feature has a donor of its own.
     Differs: each is replaced by its own coin, where SCARF fixes the number per row; a
-    tenth of two or three features would be none.
+    tenth of two or three features would be none. A strong view then leans towards one
+    other row and gets noise of each feature's own scale, inside the batch's range.
     """
     count = len(values)
     own = torch.arange(count)[:, None]
@@ -229,7 +232,10 @@ def _vector(
     partners = _other_rows(own, torch.rand(count, 1, generator=generator))[rows, 0]
     weight = uniform((count, 1), *MIXED, generator)[rows].to(values.device)
     towards = vectors.index_select(0, partners.to(values.device)).sub_(views)
-    return views.add_(towards.mul_(weight))
+    noise = torch.randn(values.shape, generator=generator)[rows].to(values.device)
+    spread = vectors.std(dim=0, correction=0)
+    views.add_(towards.mul_(weight)).add_(noise.mul_(spread).mul_(NOISE))
+    return views.clamp_(vectors.amin(dim=0), vectors.amax(dim=0))
 
 
 def _other_rows(own: Int64[Tensor, "batch 1"], draws: Tensor) -> Int64[Tensor, "batch _"]:

@@ -54,16 +54,22 @@ class PUDataset:
     """Rows of a PU problem; row i is the identity of sample i for the whole run.
 
     `truth` is for evaluation and for methods that declare it; it is UNKNOWN where
-    nobody knows.
+    nobody knows. `negative` marks rows known to be negative; None where there are none.
     """
 
     values: Selection
     labelled: Bool[np.ndarray, "n"]
     truth: Int64[np.ndarray, "n"]
     names: tuple[str, ...]
+    negative: Bool[np.ndarray, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def unlabelled(self) -> Bool[np.ndarray, "n"]:
+        """Rows about which nothing is known: neither labelled nor known to be negative."""
+        return ~self.labelled if self.negative is None else ~(self.labelled | self.negative)
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class PUSplit:
     """A PU problem, ready to be trained on.
 
     Attributes:
-        train: P and U.
+        train: P and U, and sure negatives for a method that declared `uses_negatives`.
         test: For reporting only; None where no truth was given.
         validation: Held-out P and U, disjoint from train.
         clean: A few samples of known class, for methods that declare the need.
@@ -106,7 +112,7 @@ class PUSplit:
     @property
     def true_prior(self) -> float | None:
         """Share of positives in U where the truth is known; for reports and oracles only."""
-        truth = self.train.truth[~self.train.labelled]
+        truth = self.train.truth[self.train.unlabelled]
         return None if (truth == UNKNOWN).any() else float((truth == POSITIVE).mean())
 
     def fingerprint(self) -> str:
@@ -133,7 +139,8 @@ class PUSplit:
         rows: list[tuple[str, str]] = []
         for part, data in (("train", self.train), ("validation", self.validation)):
             if data is not None:
-                words = np.where(data.labelled, "positive", "unlabelled")
+                kinds = [data.labelled, data.unlabelled]
+                words = np.select(kinds, ["positive", "unlabelled"], "negative")
                 rows += [
                     (f"{part}-{word}", name) for word, name in zip(words, data.names, strict=True)
                 ]

@@ -41,12 +41,20 @@ class Unreadable(DataError):
         super().__init__(f"{printable(path.as_posix())} {self.reason}.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Found:
-    """One file and what it is called."""
+    """One file and what it is called.
 
-    path: Path
+    There may be a million of them, and a `Path` takes three times the memory of its text.
+    """
+
+    location: str | Path
     name: str
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return Path(self.location)
 
 
 @dataclass(frozen=True)
@@ -74,30 +82,52 @@ def list_images(folder: Path) -> Listing:
     ways is read once, under its own place where it has one, so loops end. Hidden files
     and folders, whose names start with a dot, are left out.
     """
+    others = Counter[str]()
+    images = stream_images(folder, others)
+    return Listing(tuple(sorted(images, key=lambda file: os.fsencode(file.name))), others)
+
+
+def stream_images(folder: Path, others: Counter[str]) -> Iterator[Found]:
+    """Yield what `list_images` returns, in no order, without a list of all files in memory.
+
+    Args:
+        folder: Where to look.
+        others: Gets the count of files with other endings.
+    """
     endings = ", ".join(ACCEPTED_ENDINGS)
     shown = printable(folder.as_posix())
     if not os.path.isdir(folder):
         problem = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
         raise DataNotFound(f"The folder {shown} {problem}. Give a folder of images ({endings}).")
-    images, others = [], Counter[str]()
+    is_empty = True
     for file in _visible_files(folder):
         ending = os.path.splitext(file.name)[1].lower()
         if ending in ACCEPTED_ENDINGS:
-            images.append(file)
+            is_empty = False
+            yield file
         else:
             others[_without_surrogates(ending) or "no ending"] += 1
-    if not images:
+    if is_empty:
         came = f"only files of other kinds ({describe(others)})" if others else "nothing"
         raise DataNotFound(
             f"The folder {shown} holds no image: expected files that end in {endings}; "
             f"found {came}."
         )
-    return Listing(tuple(sorted(images, key=lambda file: os.fsencode(file.name))), others)
+
+
+def stamp(file: Found) -> bytes:
+    """Return size and time of change of a file, by which another content is noticed."""
+    try:
+        status = os.stat(file.location)
+    except OSError:
+        return b"-"
+    return f"{status.st_size}:{status.st_mtime_ns}".encode()
 
 
 def visible_folders(folder: Path) -> list[Path]:
     """Return the folders directly in a folder, links to folders too, sorted by name."""
-    return [Path(entry.path) for entry in _entries(folder) if os.path.isdir(entry.path)]
+    folders = [Path(entry.path) for entry in _entries(folder) if os.path.isdir(entry.path)]
+    return sorted(folders, key=lambda path: os.fsencode(path.name))
 
 
 def describe(endings: Counter[str]) -> str:
@@ -115,24 +145,26 @@ def _visible_files(root: Path) -> Iterator[Found]:
         if (status.st_dev, status.st_ino) in seen:
             continue
         seen.add((status.st_dev, status.st_ino))
+        inside: list[os.DirEntry[str]] = []
         for entry in _entries(folder):
-            path, name = Path(entry.path), prefix + entry.name
-            if entry.is_dir(follow_symlinks=False):
-                own.append((path, name + "/"))
-            elif entry.is_symlink() and os.path.isdir(path):
-                linked.append((path, name + "/"))
+            is_own = entry.is_dir(follow_symlinks=False)
+            if is_own or (entry.is_symlink() and os.path.isdir(entry.path)):
+                inside.append(entry)
             else:
-                yield Found(path, name)
+                yield Found(entry.path, prefix + entry.name)
+        # Of two links to one folder, the first by name is followed.
+        for entry in sorted(inside, key=lambda entry: os.fsencode(entry.name)):
+            waiting = own if entry.is_dir(follow_symlinks=False) else linked
+            waiting.append((Path(entry.path), f"{prefix}{entry.name}/"))
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            visible = [entry for entry in entries if not entry.name.startswith(".")]
+            yield from (entry for entry in entries if not entry.name.startswith("."))
     except OSError as error:
         shown = printable(folder.as_posix())
         raise DataError(f"The folder {shown} cannot be opened: {error.strerror}.") from error
-    return sorted(visible, key=lambda entry: os.fsencode(entry.name))
 
 
 def printable(name: str) -> str:

@@ -16,9 +16,10 @@ from jaxtyping import Bool, Int64
 
 from onesided.core.errors import DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.data.cache import DecodeCache
 from onesided.data.dataset import Scenario
 from onesided.data.files import Found, Listing, describe, list_images, printable, visible_folders
-from onesided.data.images import Allocate, Decoded, Progress, check_readable, decode_all
+from onesided.data.images import Decoded, Progress, check_readable, decode_all
 from onesided.data.samples import ImageKind, Samples
 
 WORDS = {POSITIVE: "positive", UNKNOWN: "unlabelled", NEGATIVE: "negative"}
@@ -68,7 +69,7 @@ def read_folders(
     scenario: Scenario = "single-set",
     kind: ImageKind = "photograph",
     progress: Progress | None = None,
-    into: Allocate | None = None,
+    cache: DecodeCache | None = None,
 ) -> OneSided:
     """Read a folder of positives, one of unlabelled images, and maybe one of negatives.
 
@@ -84,7 +85,7 @@ def read_folders(
             `read_groups`.
         kind: Which augmentation suits the images.
         progress: Called with how much is done and how much there is.
-        into: Provides the array for the pixels; see `decode_all`.
+        cache: Keeps decoded pixels in files; see `decode_all`.
     """
     folders = {POSITIVE: positives, UNKNOWN: unlabelled}
     if negatives is not None:
@@ -95,7 +96,7 @@ def read_folders(
         Group(label, _shown(folders[label]), _below(called[label], listing))
         for label, listing in listings.items()
     ]
-    decode = partial(decode_all, size=size, progress=progress, into=into)
+    decode = partial(decode_all, size=size, progress=progress, cache=cache)
     read = read_groups(groups, decode, tolerate=tolerate, scenario=scenario, kind=kind)
     others = tuple(
         f"{_shown(folders[label])}: other files were left out ({describe(listing.others)})."
@@ -113,7 +114,7 @@ def read_class_folders(
     tolerate: float = 0.05,
     kind: ImageKind = "photograph",
     progress: Progress | None = None,
-    into: Allocate | None = None,
+    cache: DecodeCache | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> Samples:
     """Read a folder that holds one folder per class; classes are numbered by their names.
@@ -125,14 +126,14 @@ def read_class_folders(
         tolerate: Share of all images that may be unreadable.
         kind: Which augmentation suits the images.
         progress: Called with how much is done and how much there is.
-        into: Provides the array for the pixels; see `decode_all`.
+        cache: Keeps decoded pixels in files; see `decode_all`.
         notify: Called with each sentence that a person should know.
     """
     classes = _class_folders(root)
     prefix = f"{_own_name(root)}/".lstrip("/")
     found = [_below(prefix + folder.name, list_images(folder)) for folder in classes]
     decode = partial(decode_all, channels=channels, size=size, tolerate=tolerate, what=_shown(root))
-    decoded = decode([file for files in found for file in files], progress=progress, into=into)
+    decoded = decode([file for files in found for file in files], progress=progress, cache=cache)
     index_of = {file.name: index for index, files in enumerate(found) for file in files}
     for index, folder in enumerate(classes):
         skipped = [entry for entry in decoded.skipped if index_of[entry[0]] == index]
@@ -172,61 +173,70 @@ def read_groups(
         kind: Which augmentation suits the images.
     """
     files = [file for group in groups for file in group.found]
+    labels = [group.label for group in groups for _ in group.found]
     # The share of unreadable files counts within each group: a few lost positives must not
     # hide behind a large unlabelled pool.
-    decoded = decode(files, tolerate=1.0, what=" and ".join(group.what for group in groups))
+    decoded = decode(
+        files,
+        known=None if scenario == "case-control" else [label != UNKNOWN for label in labels],
+        tolerate=1.0,
+        what=" and ".join(group.what for group in groups),
+    )
     group_of = {file.name: group for group in groups for file in group.found}
     for group in groups:
         skipped = [entry for entry in decoded.skipped if group_of[entry[0]] is group]
         check_readable(group.what, len(group.found), skipped, tolerate)
     classes = np.array([group_of[name].label for name in decoded.kept], np.int64)
     shared = _Shared(decoded, classes)
-    keep = np.flatnonzero(shared.kept(scenario))
     samples = Samples(
-        values=_moved_to_front(decoded.values, keep),
-        classes=classes[keep],
-        names=tuple(decoded.kept[row] for row in keep),
+        values=decoded.values,
+        classes=classes,
+        names=decoded.kept,
         class_names=CLASS_NAMES,
         kind=kind,
         skipped=_printable_names(decoded),
     )
-    labelled = samples.classes == POSITIVE
     notices = decoded.notices + shared.notices(scenario)
-    return OneSided(samples, labelled, int(shared.with_positives.sum()), notices)
+    return OneSided(samples, classes == POSITIVE, shared.with_positives, notices)
 
 
 class _Shared:
-    """Files with the same content, found by their digests."""
+    """Files with the same content, found by their digests.
+
+    Attributes:
+        with_positives: Unlabelled files whose content is also among the positives.
+        with_negatives: Likewise among the negatives.
+        repeated: Files that repeat the content of another with the same label.
+    """
 
     def __init__(self, decoded: Decoded, classes: Int64[np.ndarray, "n"]) -> None:
-        labels, digests = classes.tolist(), decoded.digests
+        pairs = list(zip(classes.tolist(), decoded.digests, strict=True))
+        pairs += [(UNKNOWN, digest) for _, digest in decoded.copies]
         content: dict[int, set[str]] = {label: set() for label in WORDS}
-        for label, digest in zip(labels, digests, strict=True):
+        for label, digest in pairs:
             content[label].add(digest)
-        in_positives = np.array([digest in content[POSITIVE] for digest in digests])
-        in_negatives = np.array([digest in content[NEGATIVE] for digest in digests])
-        self.is_unlabelled = classes == UNKNOWN
-        self.with_positives = self.is_unlabelled & in_positives
-        self.with_negatives = self.is_unlabelled & in_negatives
-        self.repeated = len(digests) - sum(map(len, content.values()))
-        both = np.flatnonzero((classes == POSITIVE) & in_negatives)
-        if len(both):
+        unlabelled = [digest for label, digest in pairs if label == UNKNOWN]
+        self.with_positives = sum(digest in content[POSITIVE] for digest in unlabelled)
+        self.with_negatives = sum(digest in content[NEGATIVE] for digest in unlabelled)
+        self.repeated = len(pairs) - sum(map(len, content.values()))
+        self._check(decoded, classes, content[NEGATIVE])
+
+    def _check(self, decoded: Decoded, classes: Int64[np.ndarray, "n"], negative: set[str]) -> None:
+        both = [
+            name
+            for name, digest, label in zip(decoded.kept, decoded.digests, classes, strict=True)
+            if label == POSITIVE and digest in negative
+        ]
+        if both:
             raise DataError(
                 f"{len(both)} files are both positive and negative (same content); the first is "
-                f"{printable(decoded.kept[both[0]])}. Remove them from one of the two."
+                f"{printable(both[0])}. Remove them from one of the two."
             )
-
-    def kept(self, scenario: Scenario) -> Bool[np.ndarray, "n"]:
-        """Return which files go on, or say that no unlabelled one would be left."""
-        if scenario == "case-control":
-            return np.ones(len(self.is_unlabelled), bool)
-        kept: np.ndarray = ~(self.with_positives | self.with_negatives)
-        if not (kept & self.is_unlabelled).any():
+        if decoded.copies and not (classes == UNKNOWN).any():
             raise DataError(
                 "Every unlabelled file is also among the labelled ones (same content), so nothing "
                 "unlabelled is left. Is the same folder given twice?"
             )
-        return kept
 
     def notices(self, scenario: Scenario) -> tuple[str, ...]:
         fate = (
@@ -235,7 +245,7 @@ class _Shared:
             if scenario == "case-control"
             else "they were dropped from the unlabelled, because their label is known"
         )
-        counts = {"positives": self.with_positives.sum(), "negatives": self.with_negatives.sum()}
+        counts = {"positives": self.with_positives, "negatives": self.with_negatives}
         notices = [
             f"{count} unlabelled files are also among the {where} (same content); {fate}."
             for where, count in counts.items()
@@ -280,14 +290,6 @@ def _own_name(folder: Path) -> str:
 
 def _below(prefix: str, listing: Listing) -> list[Found]:
     return [replace(file, name=f"{prefix}/{file.name}") for file in listing.images]
-
-
-def _moved_to_front(values: np.ndarray, rows: Int64[np.ndarray, "n"]) -> np.ndarray:
-    # In place and row by row: the array may be a file larger than memory.
-    for place, row in enumerate(rows):
-        if place != row:
-            values[place] = values[row]
-    return values[: len(rows)]
 
 
 def _printable_names(decoded: Decoded) -> tuple[tuple[str, str], ...]:

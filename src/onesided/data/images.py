@@ -2,21 +2,26 @@
 
 import hashlib
 import math
-import os
-import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
-from typing import TypeVar
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image
 
-from onesided.core.errors import ConfigError, DataError, DataNotFound
+from onesided.core.errors import DataError
+from onesided.data import cache as caches
+from onesided.data.agreement import (
+    SIDES,
+    agree_on_channels,
+    check_channels,
+    check_readable,
+    check_tolerance,
+    choose_size,
+    notice_of_darkness,
+)
+from onesided.data.cache import DecodeCache, Entry, Outcome, Stored
 from onesided.data.files import (
     ACCEPTED_ENDINGS,
     Found,
@@ -25,35 +30,25 @@ from onesided.data.files import (
     original_name,
     printable,
 )
-from onesided.data.picture import Header, channels_phrase, decode, read_header
+from onesided.data.picture import Header, decode, read_header
+from onesided.data.threads import Each, Progress, reading_each
 
 __all__ = [
     "ACCEPTED_ENDINGS",
+    "SIDES",
     "Decoded",
     "Found",
+    "Progress",
     "Unreadable",
     "check_readable",
     "choose_size",
     "decode",
     "decode_all",
+    "decode_piece",
     "find_images",
     "original_name",
     "printable",
 ]
-
-SIDES = (32, 48, 64, 96, 128)
-"""Sides that are chosen from when nobody gives one."""
-
-Progress = Callable[[int, int], None]
-"""Called with how much is done and how much there is."""
-Allocate = Callable[[tuple[int, ...]], np.ndarray]
-"""Gives a writable uint8 array of a shape, in memory or in a file."""
-
-# Decoded images that may wait beside the array: enough to keep the threads busy.
-_CHUNK = 128
-# A fourth of the range: what reflectances of 0..10000 leave of 16 bits, and 12-bit data.
-_DARK = 64
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -61,10 +56,12 @@ class Decoded:
     """Images in the order in which they were asked for, without those that were unreadable.
 
     Attributes:
+        values: The pixels, in memory or in a file; see `DecodeCache`.
         kept: Name of each image.
         digests: SHA-256 of the bytes of each file, to find the same content twice.
         skipped: Name of each unreadable file, and why.
         notices: What a person should know, in sentences.
+        copies: Name and digest of each file that was left out as a copy of a known one.
     """
 
     values: UInt8[np.ndarray, "n channels height width"]
@@ -72,6 +69,7 @@ class Decoded:
     digests: tuple[str, ...]
     skipped: tuple[tuple[str, str], ...]
     notices: tuple[str, ...]
+    copies: tuple[tuple[str, str], ...] = ()
 
 
 def decode_all(
@@ -79,10 +77,11 @@ def decode_all(
     *,
     channels: int | None = None,
     size: tuple[int, int] | None = None,
+    known: Sequence[bool] | None = None,
     tolerate: float = 0.05,
     what: str = "the list of images",
     progress: Progress | None = None,
-    into: Allocate | None = None,
+    cache: DecodeCache | None = None,
     workers: int | None = None,
 ) -> Decoded:
     """Decode files to one array of equal size and channels, skipping a few unreadable ones.
@@ -94,100 +93,168 @@ def decode_all(
         found: The files, each with a name of its own.
         channels: Wanted channels; None takes what the files agree on.
         size: Wanted height and width; None chooses by `choose_size`.
+        known: Which files are known: the others are left out where they have the content
+            of one of these. None leaves nothing out.
         tolerate: Share of the files that may be unreadable.
         what: What to call these files in messages, for example their folder.
         progress: Called with how much is done and how much there is.
-        into: Provides the array, for example a memory map; called once. The images are
-            its first rows; a row is left over for each file whose pixels are damaged.
+        cache: Keeps the pixels, if they are many, in a file for this start and the next.
+            None keeps them in memory.
         workers: Threads, since Pillow decodes outside Python's lock.
     """
-    _check_share(tolerate)
-    with _strict_about_bombs(), ThreadPoolExecutor(workers or _usual_workers()) as pool:
-        each = _Each(pool, progress, 2 * len(found))
-        headers, reasons = _survey(found, each)
-        check_readable(what, len(found), _named(found, reasons), tolerate)
-        count, notices = _agree_on_channels(found, headers, channels, what)
-        height, width = size or choose_size([(h.height, h.width) for h in headers.values()])
-        values = (into or _in_memory)((len(headers), count, height, width))
-        digests, damaged = _fill(values, found, list(headers), each)
-    skipped = _named(found, reasons | damaged)
-    check_readable(what, len(found), skipped, tolerate)
-    values = values[: len(digests)]
+    check_tolerance(tolerate)
+    entry = None
+    if cache is not None:
+        wanted = {"channels": channels, "size": size, "known": known and _bits(known)}
+        entry = cache.entry(found, wanted)
+    stored = entry.load() if entry else None
+    if stored is None:
+        with reading_each(2 * len(found) + sum(known or ()), progress, workers) as each:
+            headers, reasons = _survey(found, each)
+            check_readable(what, len(found), _named(found, reasons), tolerate)
+            count, notices = agree_on_channels(found, headers, channels, what)
+            side = size or choose_size([(h.height, h.width) for h in headers.values()])
+            job = _Job(found, known, headers, reasons, (len(headers), count, *side), notices)
+            stored = job.store(each, entry)
+    decoded = _decoded(found, stored)
+    check_readable(what, len(found), decoded.skipped, tolerate)
+    return decoded
+
+
+def decode_piece(
+    found: Sequence[Found], *, channels: int, size: tuple[int, int], what: str
+) -> tuple[UInt8[np.ndarray, "n channels height width"], dict[int, str]]:
+    """Return the pixels of the readable files, and why others, by place, are not readable.
+
+    For a model that is there: size and channels are its own, so no header is read first.
+    A file whose channels do not fit is no accident like a damaged one, and is refused.
+    """
+    values = np.empty((len(found), channels, *size), np.uint8)
+    reasons: dict[int, str] = {}
+    with reading_each(len(found)) as each:
+        places = range(len(found))
+        for place, pixels in each(
+            found, places, lambda file: decode(file.path, channels=channels, size=size)
+        ):
+            if isinstance(pixels, Unreadable):
+                _check_fits(found[place], channels, what)
+                reasons[place] = pixels.reason
+            else:
+                values[place - len(reasons)] = pixels
+    return values[: len(found) - len(reasons)], reasons
+
+
+def _check_fits(file: Found, channels: int, what: str) -> None:
+    try:
+        header = read_header(file.path)
+    except Unreadable:
+        return
+    check_channels(file, header, channels, what)
+
+
+class _Store(Protocol):
+    """What takes the pixels: memory, or a file of the cache."""
+
+    outcomes: list[Outcome]
+
+    def add(self, outcome: Outcome, pixels: np.ndarray | None) -> None: ...
+
+
+class _Memory:
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.values, self.rows = np.empty(shape, np.uint8), 0
+        self.outcomes: list[Outcome] = []
+
+    def add(self, outcome: Outcome, pixels: np.ndarray | None) -> None:
+        self.outcomes.append(outcome)
+        if pixels is not None:
+            self.values[self.rows] = pixels
+            self.rows += 1
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Files whose headers were read, and the array that is made of them."""
+
+    found: Sequence[Found]
+    known: Sequence[bool] | None
+    headers: Mapping[int, Header]
+    unreadable: Mapping[int, str]
+    shape: tuple[int, ...]
+    notices: tuple[str, ...]
+
+    def store(self, each: Each, entry: Entry | None) -> Stored:
+        """Decode into memory, or into the cache where that is worth a file."""
+        if entry is None or math.prod(self.shape) < caches.WORTH_A_FILE:
+            memory = _Memory(self.shape)
+            notices = self._fill(memory, each)
+            return Stored(memory.values[: memory.rows], self._all(memory.outcomes), notices)
+        self._write(entry, each)
+        stored = entry.load()
+        if stored is None:
+            raise DataError("Decoded images vanished while they were read. Start again.")
+        return stored
+
+    def _write(self, entry: Entry, each: Each) -> None:
+        with entry.writing(self.shape, self.unreadable) as writer:
+            if writer is not None:
+                writer.conclude(self._fill(writer, each))
+
+    def _fill(self, store: _Store, each: Each) -> tuple[str, ...]:
+        """Decode what is not stored yet; return what should be told about all of it."""
+        channels, height, width = self.shape[1:]
+        digests = self._known_digests(each)
+
+        def load(file: Found) -> tuple[np.ndarray, str]:
+            pixels = decode(file.path, channels=channels, size=(height, width))
+            return pixels, _digest(file.path)
+
+        done = len(store.outcomes)
+        each.done += done
+        for row, loaded in each(self.found, [*self.headers][done:], load):
+            if isinstance(loaded, Unreadable):
+                store.add(Outcome(reason=loaded.reason), None)
+                continue
+            pixels, digest = loaded
+            is_copy = digest in digests and self.known is not None and not self.known[row]
+            outcome = Outcome(digest, is_copy=is_copy, brightest=int(pixels.max()))
+            store.add(outcome, None if is_copy else pixels)
+        judged = zip(self.headers.values(), store.outcomes, strict=True)
+        deep = [one.brightest for header, one in judged if header.is_deep and not one.reason]
+        return self.notices + notice_of_darkness(deep)
+
+    def _known_digests(self, each: Each) -> set[str]:
+        """Read the known files once more, and first: copies of them may come before them."""
+        if self.known is None:
+            return set()
+        rows = [row for row in self.headers if self.known[row]]
+        digests = (digest for _, digest in each(self.found, rows, lambda file: _digest(file.path)))
+        return {digest for digest in digests if isinstance(digest, str)}
+
+    def _all(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """Return the outcome of every file, with those that could not be opened."""
+        judged = dict(zip(self.headers, outcomes, strict=True))
+        judged |= {row: Outcome(reason=reason) for row, reason in self.unreadable.items()}
+        return [judged[row] for row in range(len(self.found))]
+
+
+def _decoded(found: Sequence[Found], stored: Stored) -> Decoded:
+    judged = [(file.name, outcome) for file, outcome in zip(found, stored.outcomes, strict=True)]
+    kept = [(name, outcome.digest) for name, outcome in judged if outcome.has_pixels]
     return Decoded(
-        values=values,
-        kept=tuple(found[row].name for row in digests),
-        digests=tuple(digests.values()),
-        skipped=skipped,
-        notices=notices + _notice_of_darkness(values, [headers[row] for row in digests]),
+        values=stored.values,
+        kept=tuple(name for name, _ in kept),
+        digests=tuple(digest for _, digest in kept),
+        skipped=tuple((name, outcome.reason) for name, outcome in judged if outcome.reason),
+        notices=stored.notices,
+        copies=tuple((name, outcome.digest) for name, outcome in judged if outcome.is_copy),
     )
 
 
-def choose_size(shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return the height and width for images of these heights and widths.
-
-    Small images of one size keep it, since resampling only loses. Otherwise the median
-    side decides, taken to the nearest of `SIDES`; the smaller of two equally near.
-    """
-    if len(set(shapes)) == 1 and max(shapes[0]) <= SIDES[-1]:
-        return shapes[0]
-    middle = median(side for shape in shapes for side in shape)
-    side = min(SIDES, key=lambda candidate: abs(candidate - middle))
-    return side, side
-
-
-def check_readable(
-    what: str, total: int, skipped: Sequence[tuple[str, str]], tolerate: float
-) -> None:
-    """Raise if no file, or too small a share of the files, could be read."""
-    first = "" if not skipped else f"{printable(skipped[0][0])} {skipped[0][1]}"
-    if len(skipped) == total:
-        detail = (
-            f"none of {total} files can be read; the first: {first}" if first else "it is empty"
-        )
-        endings = ", ".join(ACCEPTED_ENDINGS)
-        raise DataNotFound(f"No readable image in {what}: {detail}. Accepted are {endings}.")
-    # The quotient is the double nearest to the true share, as the setting's literal is.
-    share = len(skipped) / total
-    if share > tolerate:
-        enough = math.ceil(100 * share) / 100
-        raise DataError(
-            f"{len(skipped)} of {total} images in {what} cannot be read, more than the "
-            f"{100 * tolerate:.3g} % that are tolerated. The first: {first}. "
-            f"Repair or remove them, or go on without them by --tolerate {enough:g}."
-        )
-
-
-class _Each:
-    """Applies a function to files by a pool, in order, and tells the progress."""
-
-    def __init__(self, pool: Executor, progress: Progress | None, total: int) -> None:
-        self.pool, self.progress, self.total, self.done = pool, progress, total, 0
-
-    def __call__(
-        self, files: Mapping[int, Found], function: Callable[[Found], _Result]
-    ) -> Iterator[tuple[int, _Result | Unreadable]]:
-        def attempt(file: Found) -> _Result | Unreadable:
-            try:
-                return function(file)
-            except Unreadable as error:
-                return error
-
-        rows = list(files)
-        # Executor.map alone would take all files at once and pile up what they decode to.
-        for start in range(0, len(rows), _CHUNK):
-            chunk = rows[start : start + _CHUNK]
-            yield from zip(
-                chunk, self.pool.map(attempt, [files[row] for row in chunk]), strict=True
-            )
-            self.done += len(chunk)
-            if self.progress is not None:
-                self.progress(self.done, self.total)
-
-
-def _survey(found: Sequence[Found], each: _Each) -> tuple[dict[int, Header], dict[int, str]]:
+def _survey(found: Sequence[Found], each: Each) -> tuple[dict[int, Header], dict[int, str]]:
     headers: dict[int, Header] = {}
     reasons: dict[int, str] = {}
-    for row, header in each(dict(enumerate(found)), lambda file: read_header(file.path)):
+    for row, header in each(found, range(len(found)), lambda file: read_header(file.path)):
         if isinstance(header, Unreadable):
             reasons[row] = header.reason
         else:
@@ -195,88 +262,17 @@ def _survey(found: Sequence[Found], each: _Each) -> tuple[dict[int, Header], dic
     return headers, reasons
 
 
-def _fill(
-    values: np.ndarray, found: Sequence[Found], rows: Sequence[int], each: _Each
-) -> tuple[dict[int, str], dict[int, str]]:
-    """Write the images to the first rows of `values`; return digests, and reasons of damage."""
-    channels, height, width = values.shape[1:]
-
-    def load(file: Found) -> tuple[np.ndarray, str]:
-        pixels = decode(file.path, channels=channels, size=(height, width))
-        with file.path.open("rb") as opened:
-            return pixels, hashlib.file_digest(opened, "sha256").hexdigest()
-
-    digests: dict[int, str] = {}
-    damaged: dict[int, str] = {}
-    for row, loaded in each({row: found[row] for row in rows}, load):
-        if isinstance(loaded, Unreadable):
-            damaged[row] = loaded.reason
-        else:
-            values[len(digests)], digests[row] = loaded
-    return digests, damaged
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise Unreadable(path, f"cannot be opened: {error.strerror or error}") from error
 
 
-def _agree_on_channels(
-    found: Sequence[Found], headers: Mapping[int, Header], wanted: int | None, what: str
-) -> tuple[int, tuple[str, ...]]:
-    """Return the channels of the array, or name the first file that does not fit."""
-    counts = Counter(header.channels for header in headers.values())
-    most = max(counts, key=lambda channels: counts[channels])
-    agreed = wanted or (3 if most == 1 and 3 in counts else most)
-    # Grey is a colour; any other change of channels would invent or lose something.
-    fitting = {1, 3} if agreed == 3 else {agreed}
-    for row, header in headers.items():
-        if header.channels not in fitting:
-            raise DataError(
-                f"{printable(found[row].name)} has {channels_phrase(header.channels)}, but "
-                f"{channels_phrase(agreed)} are needed to go with the others in {what}. "
-                "Convert it, or move it away."
-            )
-    if agreed != 3 or not counts[1]:
-        return agreed, ()
-    first = next(found[row].name for row, header in headers.items() if header.channels == 1)
-    return agreed, (
-        f"{counts[1]} of {len(headers)} images are grey and were repeated to three channels, "
-        f"to go with colour; the first is {printable(first)}.",
-    )
-
-
-def _notice_of_darkness(values: np.ndarray, headers: Sequence[Header]) -> tuple[str, ...]:
-    deep = [place for place, header in enumerate(headers) if header.is_deep]
-    brightest = max((int(values[place].max()) for place in deep), default=_DARK)
-    if brightest >= _DARK:
-        return ()
-    return (
-        f"{len(deep)} images have 16 bits per value but use only the dark end: their highest "
-        f"value is about {brightest * 257} of 65535, {brightest} of 255 after scaling to 8 bits. "
-        "Stretch them all by one factor beforehand to keep fine differences.",
-    )
+def _bits(flags: Sequence[bool]) -> str:
+    return np.packbits(np.array(flags, bool)).tobytes().hex()
 
 
 def _named(found: Sequence[Found], reasons: Mapping[int, str]) -> tuple[tuple[str, str], ...]:
     return tuple((found[row].name, reasons[row]) for row in sorted(reasons))
-
-
-def _check_share(tolerate: float) -> None:
-    if not 0 <= tolerate <= 1:
-        raise ConfigError(
-            f"tolerate is the share of files that may be unreadable, from 0 to 1; got {tolerate}."
-        )
-
-
-def _usual_workers() -> int:
-    return min(8, os.cpu_count() or 1)
-
-
-def _in_memory(shape: tuple[int, ...]) -> np.ndarray:
-    return np.empty(shape, np.uint8)
-
-
-@contextmanager
-def _strict_about_bombs() -> Iterator[None]:
-    # Filters belong to the process, so they are set before threads start, not in them.
-    with warnings.catch_warnings():
-        # What Pillow grumbles about (odd EXIF) is no news, and what it refuses is listed.
-        warnings.filterwarnings("ignore", module=r"PIL\.")
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        yield

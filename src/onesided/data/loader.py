@@ -83,7 +83,12 @@ class Loader:
             views=self._views(values, clock, views, part),
             truth=truth,
             clean=self._clean_batch(clock, views),
+            negative=self._negative(mine),
         )
+
+    def _negative(self, rows: np.ndarray) -> Tensor | None:
+        mask = self.data.negative
+        return None if mask is None else torch.from_numpy(mask[rows]).to(self.device)
 
     def _views(
         self, values: Tensor, clock: Clock, views: Mapping[str, Augment], part: slice | None

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from onesided.data.loader import Loader
 from onesided.engine.checkpoint import Checkpoints, Position, TrainingState
 from onesided.engine.interrupt import StopRequest, stop_requests
 from onesided.engine.log import EpochLog, Row, Tally
+from onesided.engine.memory_format import arrange
 from onesided.engine.optimise import build_optimizer, descend, distribute, learn_only
 from onesided.engine.predict import Predictor
 from onesided.engine.sweep import MethodSweep
@@ -41,6 +42,7 @@ class Watcher:
 
     step: Callable[[Clock], None] = lambda clock: None
     epoch: Callable[[Row], None] = lambda row: None
+    embed: Callable[[int, int], None] = lambda done, total: None
 
 
 def fit(
@@ -60,6 +62,7 @@ def fit(
     if not isinstance(method, GradientMethod):
         return _fit_directly(method, split, seed, device)
     method.to(device)
+    arrange(method, split.sample_shape, device)
     loader = Loader(
         split.train,
         split.kind,
@@ -155,10 +158,8 @@ class _Training:
                 self.memory.log.rewind(clock)
             if clock.step == 0:
                 self.method.begin_epoch(clock, self._sweep(clock))
-            for group in optimizer.param_groups:
-                group["lr"] = self._learning_rate(stage, epoch)
             self._run_epoch(network, stage, number, clock, optimizer, tally)
-            self._end_epoch(clock, optimizer, tally)
+            self._end_epoch(stage, clock, tally)
             self._save(Position(number, epoch + 1), optimizer, Tally())
 
     def _run_epoch(
@@ -178,6 +179,8 @@ class _Training:
                 outputs = network(batch, now)
             outputs, whole = gather_outputs(outputs), gather_batch(batch)
             losses = self.method.loss(outputs.in_full_precision(), whole, now)
+            for parameters in optimizer.param_groups:
+                parameters["lr"] = self._learning_rate(stage, now)
             descend(losses, optimizer, self.train.clip)
             tally.add(losses)
             self.watcher.step(now)
@@ -194,11 +197,11 @@ class _Training:
                 self._save(done, optimizer, tally)
                 saved = time.monotonic()
 
-    def _end_epoch(self, clock: Clock, optimizer: torch.optim.Optimizer, tally: Tally) -> None:
+    def _end_epoch(self, stage: Stage, clock: Clock, tally: Tally) -> None:
         row: Row = {
             "stage": clock.stage,
             "epoch": clock.epoch,
-            "lr": optimizer.param_groups[0]["lr"],
+            "lr": self._learning_rate(stage, replace(clock, step=0)),
             "seconds": round(time.monotonic() - self.began, 3),
             **tally.means(),
             **self._held_out(),
@@ -242,9 +245,9 @@ class _Training:
             )
         return Clock(self.seed, stage.name, epoch, stage.epochs, step, steps)
 
-    def _learning_rate(self, stage: Stage, epoch: int) -> float:
+    def _learning_rate(self, stage: Stage, clock: Clock) -> float:
         span = stage.epochs if stage.pace.span is None else stage.pace.span
-        return self.train.at_pace(stage.pace).learning_rate_at(epoch, span)
+        return self.train.at_pace(stage.pace).learning_rate_during(clock, span)
 
     def _batching(self, stage: Stage) -> Batching:
         match self.train.batching:

@@ -8,10 +8,11 @@ from typing import Any, Literal
 import safetensors
 import safetensors.torch
 from pydantic import Field
+from torch import Tensor, nn
 
 from onesided.core.batch import DataFacts
 from onesided.core.config import Config
-from onesided.core.errors import CheckpointError, DataNotFound
+from onesided.core.errors import CheckpointError, ContractError, DataNotFound
 from onesided.data.samples import ImageKind
 from onesided.engine.checkpoint import replacing
 from onesided.engine.predict import Predictor
@@ -19,8 +20,10 @@ from onesided.engine.train_config import choose_device
 from onesided.methods import method_named
 from onesided.methods.base import GradientMethod, Method
 from onesided.nets.build import NetworkConfig, build_backbone
+from onesided.nets.standardise import Backbone
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
+EMBEDDER = "embedder."
 
 
 class ModelDescription(Config):
@@ -52,14 +55,35 @@ class ModelDescription(Config):
     def build(self) -> Method:
         """Return the untrained method that the weights fit into."""
         config = method_named(self.method).from_settings(self.settings, DESCRIPTION)
-        backbone = build_backbone(self.network, self.sample_shape, self.mean, self.std)
-        facts = DataFacts(rows=1, labelled=1, sample_shape=self.sample_shape, prior=self.prior)
+        shape, mean, std = self.sample_shape, self.mean, self.std
+        embedder = self.build_embedder()
+        if embedder is not None:
+            # The statistics of its features are in the weights, with all else that was learned.
+            shape, mean, std = (embedder.width,), (0.0,) * embedder.width, (1.0,) * embedder.width
+        backbone = build_backbone(self.network.learner(), shape, mean, std)
+        facts = DataFacts(rows=1, labelled=1, sample_shape=shape, prior=self.prior)
         return config.build(facts, backbone)
 
+    def build_embedder(self) -> Backbone | None:
+        """Return the frozen network before the method, without its weights; None without one."""
+        if self.network.trained == "all":
+            return None
+        return build_backbone(self.network, self.sample_shape, self.mean, self.std)
 
-def save_model(folder: Path, method: Method, description: ModelDescription) -> None:
+
+def save_model(
+    folder: Path,
+    method: Method,
+    description: ModelDescription,
+    *,
+    embedder: Backbone | None = None,
+) -> None:
     """Write the two files of a trained model, each complete or not at all."""
     state = method.inference_state() if isinstance(method, GradientMethod) else method.state_dict()
+    if (embedder is None) != (description.network.trained == "all"):
+        raise ContractError("A model on frozen features is saved with its embedder, others without")
+    if embedder is not None:
+        state = state | {EMBEDDER + name: value for name, value in embedder.state_dict().items()}
     tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
     with replacing(folder / WEIGHTS) as file:
         file.write(safetensors.torch.save(tensors))
@@ -77,21 +101,32 @@ def load_model(folder: Path, device: str = "auto") -> tuple[Predictor, ModelDesc
         raise DataNotFound(f"{folder} holds no {WEIGHTS}: is this run finished?") from None
     except (safetensors.SafetensorError, OSError) as error:
         raise CheckpointError(f"{path} is damaged ({error}). Restore it or train again.") from None
-    method = description.build()
+    method, embedder = description.build(), description.build_embedder()
+    if embedder is not None:
+        theirs = {name for name in tensors if name.startswith(EMBEDDER)}
+        frozen = {name.removeprefix(EMBEDDER): tensors.pop(name) for name in theirs}
+        _load_into(embedder, frozen, set(embedder.state_dict()), path)
     if isinstance(method, GradientMethod):
-        expected = set(method.inference_state())
-        if expected != set(tensors):
-            different = sorted(expected.symmetric_difference(tensors))[0]
-            raise CheckpointError(f"{path} does not fit {DESCRIPTION}: see '{different}'.")
-        try:
-            method.load_state_dict(tensors, strict=False)
-        except RuntimeError as error:
-            reason = str(error).splitlines()[-1].strip()
-            raise CheckpointError(f"{path} does not fit {DESCRIPTION}: {reason}") from None
+        _load_into(method, tensors, set(method.inference_state()), path)
         method.to(choose_device(device))  # type: ignore[arg-type]
     else:
         method.load_state_dict(tensors)
-    return Predictor(method, choose_device(device), description.threshold), description  # type: ignore[arg-type]
+    where = choose_device(device)  # type: ignore[arg-type]
+    return Predictor(method, where, description.threshold, embedder), description
+
+
+def _load_into(
+    module: nn.Module, tensors: Mapping[str, Tensor], expected: set[str], path: Path
+) -> None:
+    """Load exactly the expected tensors, or say which does not fit."""
+    if expected != set(tensors):
+        different = sorted(expected.symmetric_difference(tensors))[0]
+        raise CheckpointError(f"{path} does not fit {DESCRIPTION}: see '{different}'.")
+    try:
+        module.load_state_dict(tensors, strict=False)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise CheckpointError(f"{path} does not fit {DESCRIPTION}: {reason}") from None
 
 
 def _read_json(path: Path) -> Mapping[str, Any]:

@@ -10,8 +10,11 @@ from torch import Tensor
 
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.dataset import Selection
+from onesided.engine.embed import features_of
+from onesided.engine.memory_format import arrange
 from onesided.engine.sweep import evaluating, run_over
 from onesided.methods.base import GradientMethod, Method
+from onesided.nets.standardise import Backbone
 
 DIRECT_ROWS = 8192  # rows a direct method gets at once: 25 MB of CIFAR pixels
 
@@ -24,11 +27,13 @@ class Predictor:
         method: The trained method.
         device: Where it runs.
         threshold: A score above it means positive; ties fall to negative.
+        embedder: Frozen network through which the method sees images, if it does.
     """
 
     method: Method
     device: torch.device
     threshold: float = 0.5
+    embedder: Backbone | None = None
 
     def scores(self, values: Selection | np.ndarray) -> Float64[np.ndarray, "n"]:
         """Return the probability of positive for every sample.
@@ -36,7 +41,7 @@ class Predictor:
         In double precision: single precision rounds everything above 17 logits to 1, and
         the top of a ranking, where people look, would be one big tie.
         """
-        rows = _selection(values)
+        rows = self._seen(values)
         if isinstance(self.method, GradientMethod):
             logits = _run(self.method, self.method.classify, rows, self.device).double()
             return torch.sigmoid(logits[:, POSITIVE] - logits[:, NEGATIVE]).numpy()
@@ -53,7 +58,14 @@ class Predictor:
         """Return features for every sample, or None where the method has none."""
         if not isinstance(self.method, GradientMethod):
             return None
-        return _run(self.method, self.method.embed, _selection(values), self.device).float().numpy()
+        return _run(self.method, self.method.embed, self._seen(values), self.device).float().numpy()
+
+    def _seen(self, values: Selection | np.ndarray) -> Selection:
+        """Return samples as the method sees them; features of images pass as they are."""
+        rows = _selection(values)
+        if self.embedder is None or len(rows.sample_shape) == 1 or not len(rows):
+            return rows
+        return _selection(np.concatenate(list(features_of(self.embedder, rows, self.device))))
 
 
 def _run(
@@ -62,6 +74,7 @@ def _run(
     rows: Selection,
     device: torch.device,
 ) -> Tensor:
+    arrange(method, rows.sample_shape, device)
     with evaluating(method):
         return run_over(function, rows, device)
 

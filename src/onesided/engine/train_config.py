@@ -1,16 +1,29 @@
 """How to train, apart from what the method is."""
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 
-from onesided.core.clock import Pace
+from onesided.core.clock import Clock, Pace
 from onesided.core.config import Config
 from onesided.core.errors import ConfigError
 
 Precision = Literal["auto", "fp32", "bf16"]
+Schedule = Literal[
+    "cosine",
+    "cosine-step",
+    "steps",
+    "triangle",
+    "seven-sixteenths-step",
+    "seven-sixteenths",
+    "constant",
+]
+WITHIN_EPOCHS: frozenset[Schedule] = frozenset({"cosine-step", "triangle", "seven-sixteenths-step"})
+"""Schedules that move with every step; the others stand still during an epoch."""
+RISE, START = 0.2, 0.05
+"""Share of a run in which the triangle rises, and the share of the rate it rises from."""
 
 
 class TrainConfig(Config):
@@ -24,11 +37,18 @@ class TrainConfig(Config):
     """SGD with momentum (paper) or Adam."""
     learning_rate: float = Field(default=1e-3, gt=0)
     """Learning rate at the start."""
-    schedule: Literal["cosine", "seven-sixteenths", "constant"] = "cosine"
-    """Cosine per epoch down to learning_rate x floor; FixMatch's cos(7 pi e / 16 E), which ends
-    at a fifth; or constant."""
-    floor: float = Field(default=1e-3, ge=0, le=1)
-    """Share of the learning rate at which the cosine ends."""
+    schedule: Schedule = "cosine"
+    """Cosine down to learning_rate x floor; steps: multiplied by `factor` after each milestone;
+    triangle: up during a fifth of the run, then down to nothing; FixMatch's cos(7 pi e / 16 E),
+    which ends at a fifth; or constant. Cosines move per epoch, or per step by their name."""
+    floor: float = Field(default=1e-3, ge=0)
+    """Share of the learning rate at which the cosine ends, and below which the triangle does not
+    fall; above 1 the cosine rises."""
+    milestones: tuple[Annotated[float, Field(ge=0, le=1)], ...] = (0.5, 0.75)
+    """Shares of the run after which `steps` multiplies the rate: 0.5 of 100 epochs means every
+    epoch later than 50, counted from 0."""
+    factor: float = Field(default=0.1, gt=0)
+    """What `steps` multiplies it by."""
     momentum: float = Field(default=0.9, ge=0, lt=1)
     """Momentum of SGD; beta1 of Adam."""
     nesterov: bool = False
@@ -63,14 +83,35 @@ class TrainConfig(Config):
         }
         return self.model_copy(update={k: v for k, v in changes.items() if v is not None})
 
-    def learning_rate_at(self, epoch: int, epochs: int) -> float:
-        """Return the learning rate of an epoch: m + (lr - m)(1 + cos(pi e / E)) / 2."""
-        if self.schedule == "constant":
-            return self.learning_rate
-        if self.schedule == "seven-sixteenths":
-            return self.learning_rate * math.cos(7 / 16 * math.pi * epoch / epochs)
-        lowest = self.learning_rate * self.floor
-        return lowest + (self.learning_rate - lowest) * (1 + math.cos(math.pi * epoch / epochs)) / 2
+    def learning_rate_at(self, epoch: float, epochs: int) -> float:
+        """Return the learning rate at an epoch, a fraction of it for what moves with steps.
+
+        Cosine: m + (lr - m)(1 + cos(pi e / E)) / 2, where m is the floor.
+        """
+        match self.schedule:
+            case "constant":
+                return self.learning_rate
+            case "seven-sixteenths" | "seven-sixteenths-step":
+                return self.learning_rate * math.cos(7 / 16 * math.pi * epoch / epochs)
+            case "steps":
+                passed = sum(epoch / epochs > milestone for milestone in self.milestones)
+                return self.learning_rate * self.factor**passed
+            case "triangle":
+                done = epoch / epochs
+                height = min(done / RISE + START, (1 - done) / (1 - RISE), 1)
+                return self.learning_rate * max(height, self.floor)
+            case "cosine" | "cosine-step":
+                lowest = self.learning_rate * self.floor
+                height = 1 + math.cos(math.pi * epoch / epochs)
+                return lowest + (self.learning_rate - lowest) * height / 2
+
+    def learning_rate_during(self, clock: Clock, epochs: int) -> float:
+        """Return the learning rate of a step: that of its epoch, unless the schedule is finer.
+
+        A function of the clock, so a resumed run goes on at the very rate it was stopped at.
+        """
+        within = clock.step / clock.steps if self.schedule in WITHIN_EPOCHS else 0
+        return self.learning_rate_at(clock.epoch + within, epochs)
 
 
 def choose_device(wanted: Literal["auto", "cpu", "cuda"]) -> torch.device:

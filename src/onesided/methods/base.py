@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from onesided.core.batch import Augment, Batching, DataFacts, Losses, Mixed, Outputs, PUBatch
 from onesided.core.clock import Clock, Stage, Sweep
-from onesided.core.config import Config
+from onesided.core.config import Config, Settings
 from onesided.nets.standardise import Backbone
 
 
@@ -139,6 +139,22 @@ class DirectMethod(Protocol):
 Method = GradientMethod | DirectMethod
 
 
+def short_training(batch_size: int) -> Settings:
+    """Return how to train in a few epochs, measured on CIFAR-10 training images.
+
+    A fixed quarter of positives in every batch: at their natural share (1 in 40) a batch
+    holds three, and the mean over them is mostly noise. A rate that rises and falls to
+    nothing by the step, as in what made CIFAR training fast (DAWNBench, airbench).
+    """
+    return {
+        "learning_rate": 0.05,
+        "schedule": "triangle",
+        "nesterov": True,
+        "batching": "stratified",
+        "positives_per_batch": max(1, batch_size // 4),
+    }
+
+
 class MethodConfig(Config):
     """Settings of one method. The subclass knows how to build it: names stay at the door."""
 
@@ -156,9 +172,16 @@ class MethodConfig(Config):
         """Return how batches are put together; how long an epoch is follows from it."""
         return Mixed()
 
+    budget_variant: ClassVar[str | None] = None
+    """Variant that suits runs of minutes; None where the published one does."""
+
     def budget_learning_rate(self) -> float:
         """Return the rate where epochs are few: more than 1300 epochs would bear."""
         return 0.02
+
+    def budget_training(self, batch_size: int) -> Settings:
+        """Return training settings where epochs are few."""
+        return {"learning_rate": self.budget_learning_rate()}
 
     def for_budget(self, epochs: int) -> "MethodConfig":
         """Return settings that suit a run of this many epochs; by default unchanged."""

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
+from onesided.core.config import Settings
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.losses.alignment import same_class_pairs
 from onesided.losses.classification import (
@@ -41,7 +42,7 @@ from onesided.methods.alignment import (
     AlignmentBranch,
     AlignmentConfig,
 )
-from onesided.methods.base import Card, GradientMethod
+from onesided.methods.base import Card, GradientMethod, short_training
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import classifier
 from onesided.nets.momentum import TargetNetwork
@@ -74,6 +75,7 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
             "views": "two",
             "weighing": "classes",
             "judge": "target",
+            "alignment": "self",
             "alignment_weight": 1.0,
             "entropy_weight": 0.0,
         },
@@ -137,6 +139,12 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
         """Return an untrained NcPU."""
         return NcPU(self, facts, backbone)
 
+    def budget_training(self, batch_size: int) -> Settings:
+        """Return short training where the classifier's loss weighs; a small rate under w_r 50."""
+        if self.variant == "budget":
+            return short_training(batch_size)
+        return super().budget_training(batch_size)
+
     def for_budget(self, epochs: int) -> "NcPUConfig":
         """Return settings with the paper's pace of targets compressed into fewer epochs.
 
@@ -146,10 +154,11 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
         """
         if epochs >= PAPER_EPOCHS:
             return self
+        share = 0.5 if self.variant == "budget" else 0.3
         return self.model_copy(
             update={
                 "target_momentum": self.target_momentum ** (PAPER_EPOCHS / epochs),
-                "warmup_epochs": min(self.warmup_epochs, max(1, round(epochs * 0.3))),
+                "warmup_epochs": min(self.warmup_epochs, max(1, round(epochs * share))),
             }
         )
 

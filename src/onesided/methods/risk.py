@@ -16,6 +16,7 @@ from torch import Tensor
 
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
+from onesided.core.config import Settings
 from onesided.core.labels import POSITIVE, p_positive
 from onesided.losses.alignment import same_class_pairs
 from onesided.losses.classification import (
@@ -36,7 +37,7 @@ from onesided.losses.risk import (
     upu_risk,
 )
 from onesided.methods.alignment import ALIGNED_VIEWS, Alignment, AlignmentBranch, AlignmentConfig
-from onesided.methods.base import Card, GradientMethod, Needs
+from onesided.methods.base import Card, GradientMethod, Needs, short_training
 from onesided.nets.heads import classifier
 from onesided.nets.standardise import Backbone
 
@@ -83,6 +84,12 @@ class RiskConfig(AlignmentConfig):
     def build(self, facts: DataFacts, backbone: Backbone) -> "RiskMethod":
         """Return the untrained method."""
         return RiskMethod(self, facts, backbone)
+
+    def budget_training(self, batch_size: int) -> Settings:
+        """Return short training, unless w_r asks for a small rate."""
+        if self.alignment == "none":
+            return short_training(batch_size)
+        return super().budget_training(batch_size)
 
     def risk(self, seen: Evidence) -> PURisk:
         """Return the classification risk of one batch."""

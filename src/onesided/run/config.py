@@ -20,6 +20,7 @@ from onesided.data.split import SplitRecipe
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import method_named
 from onesided.methods.base import MethodConfig
+from onesided.metrics.threshold import HALF, ThresholdRule, parse_rule
 from onesided.nets.build import NetworkConfig
 
 Prior = float | Literal["auto", "km2", "km1", "truth"]
@@ -44,7 +45,7 @@ class OwnConfig(Config):
     unlabelled_folder: str | None = None
     """Folder of everything else."""
     negative_folder: str | None = None
-    """Folder of known negatives, for evaluation."""
+    """Folder of known negatives: taught to methods that use them, and for evaluation."""
     test_folder: str | None = None
     """Folder with two folders `positive` and `negative`, for reporting."""
     table: str | None = None
@@ -52,7 +53,7 @@ class OwnConfig(Config):
     image_size: int = Field(default=0, ge=0, le=1024)
     """Side to which images are resized; 0 chooses from the data."""
     held_out: float = Field(default=0.2, ge=0, lt=0.9)
-    """Share of P and of U kept out of training, to tell afterwards whether it worked."""
+    """Share of P, U and known negatives kept out of training, to tell whether it worked."""
     tolerate: float = Field(default=0.05, ge=0, le=1)
     """Share of files of a folder that may be unreadable."""
     scenario: Scenario = "single-set"
@@ -61,7 +62,24 @@ class OwnConfig(Config):
     """Seed of the division into training and held-out parts."""
 
 
-DataConfig = SetConfig | OwnConfig
+class ChipsConfig(Config):
+    """Buildings that `onesided map` cut out of images."""
+
+    name: Literal["chips"] = "chips"
+    """Cut out by onesided map, which is also how to do the run again."""
+    size: int = Field(default=64, ge=8, le=512)
+    """Side of a chip in pixels."""
+    margin: float = Field(default=0.5, ge=0, le=8)
+    """Surroundings of a building on each side, in its own sizes."""
+    held_out: float = Field(default=0.2, ge=0, lt=0.9)
+    """Share of the marked buildings kept out of training, with all their neighbours."""
+    scenario: Scenario = "single-set"
+    """The marked buildings are some of all buildings of the place."""
+    seed: int = Field(default=57, ge=0, lt=2**32)
+    """Seed of the division into training and held-out parts."""
+
+
+DataConfig = SetConfig | OwnConfig | ChipsConfig
 EXAMPLES = {
     "data": "data.held_out=0.3",
     "method": "method.name=nnpu",
@@ -84,11 +102,12 @@ class RunConfig:
     train: TrainConfig
     prior: Prior = "auto"
     seed: int = 0
+    threshold: ThresholdRule = HALF
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], where: str = "configuration") -> Self:
         """Build the configuration, or say in one sentence which setting is wrong."""
-        known = ("data", "method", "network", "train", "prior", "seed")
+        known = ("data", "method", "network", "train", "prior", "seed", "threshold")
         for key in settings:
             if key not in known:
                 raise ConfigError(f"{where}: unknown setting '{key}'.{nearest(key, known)}")
@@ -104,6 +123,7 @@ class RunConfig:
             train=TrainConfig.from_settings(settings.get("train", {}), f"{where} [train]"),
             prior=check_prior(settings.get("prior", "auto")),
             seed=_check_seed(settings.get("seed", 0)),
+            threshold=parse_rule(settings.get("threshold", HALF)),
         )
 
     def to_settings(self) -> Settings:
@@ -111,6 +131,7 @@ class RunConfig:
         return {
             "seed": self.seed,
             "prior": self.prior,
+            "threshold": str(self.threshold),
             "data": {
                 key: storable(value) if key in PATHS else value
                 for key, value in self.data.model_dump(mode="json", exclude_none=True).items()
@@ -123,7 +144,10 @@ class RunConfig:
     def fingerprint(self) -> str:
         """Return a hash of every setting that changes results; places of files do not."""
         settings = self.to_settings()
+        if self.threshold == HALF:
+            del settings["threshold"]  # runs from before there was a choice stay the same runs
         settings["data"] = {k: v for k, v in settings["data"].items() if k not in PATHS}
+        settings["network"] = self.network.identity()
         for key in ("device", "save_minutes", "tensorboard"):
             settings["train"].pop(key)
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
@@ -138,6 +162,8 @@ def data_config(settings: Mapping[str, Any], where: str) -> DataConfig:
         raise ConfigError(f"{where}: name: a data set has a name, such as digits. Got {name!r}.")
     if name in ("folders", "table"):
         return OwnConfig.from_settings(settings, where)
+    if name == "chips":
+        return ChipsConfig.from_settings(settings, where)
     if name is None:
         raise ConfigError(
             "No data was named. Give two folders (-p and -u), a table (--table), or a data set "

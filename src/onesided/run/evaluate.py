@@ -1,6 +1,7 @@
 """A finished run against a table of true labels; for reporting only, nothing is chosen by it."""
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,23 @@ from onesided.run.folder import SCORES, name_in_cell, read_result
 WORDS = {"positive": POSITIVE, "negative": NEGATIVE}
 
 
+# Figure on items of known class: its title, and the estimate that foretells it.
+FORETOLD = {
+    "recall": ("Recall", "recall"),
+    "precision": ("Precision", "precision"),
+    "f1": ("F1", "f1"),
+    "oa": ("Accuracy", "proxy_accuracy"),
+    "auc": ("AUC", "auc"),
+}
+
+
 def compare_with_labels(run: Path, labels: Path) -> dict[str, Any]:
-    """Return metrics of the run's decisions on the unlabelled items whose label is listed."""
+    """Return metrics of the run's decisions on the unlabelled items whose label is listed.
+
+    `figures` holds each true figure beside what the run had estimated without labels.
+    """
     result = read_result(run)
-    scores = read_scores(run / SCORES)
+    scores = read_scores(run / SCORES, threshold=result["threshold"])
     truth = read_labels(labels)
     matched = [item for item in truth if item in scores]
     if not matched:
@@ -26,20 +40,64 @@ def compare_with_labels(run: Path, labels: Path) -> dict[str, Any]:
             f"'{next(iter(scores))}', and {labels.name} has '{next(iter(truth))}'; "
             "write the names as in the run."
         )
-    metrics = truth_metrics(
-        np.array([truth[item] for item in matched]),
-        np.array([scores[item] for item in matched]),
-        threshold=result["threshold"],
-    )
-    return {"listed": len(truth), "matched": len(matched), "test": metrics.to_json()}
+    classes = np.array([truth[item] for item in matched])
+    found = np.array([scores[item] for item in matched])
+    metrics = truth_metrics(classes, found, threshold=result["threshold"]).to_json()
+    shares = {
+        "share_positive": float((found > result["threshold"]).mean()),
+        "prior": float((classes == POSITIVE).mean()),
+    }
+    return {
+        "listed": len(truth),
+        "matched": len(matched),
+        "test": metrics,
+        "figures": _figures(result, metrics, shares),
+    }
 
 
-def read_scores(path: Path) -> dict[str, float]:
-    """Return item to score from the `scores.csv` of a run."""
+def _figures(
+    result: Mapping[str, Any], metrics: Mapping[str, float | None], shares: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """Return true figures beside the estimates; None where there is only one of the two."""
+    estimates = (result["pu"] or {}).get("figures", {})
+    rows = [
+        _beside(title, estimates.get(estimate), metrics[name])
+        for name, (title, estimate) in FORETOLD.items()
+    ]
+    called = "Called positive, share of U"
+    return [
+        *rows,
+        _beside(called, estimates.get("share_positive"), shares["share_positive"]),
+        _beside("Positive, share of U (prior)", result.get("prior"), shares["prior"]),
+    ]
+
+
+def _beside(label: str, estimate: Mapping[str, Any] | None, true: float | None) -> dict[str, Any]:
+    known = estimate or {}
+    return {
+        "label": label,
+        "estimated": known.get("value"),
+        "low": known.get("low"),
+        "high": known.get("high"),
+        "true": true,
+    }
+
+
+def read_scores(path: Path, *, threshold: float | None = None) -> dict[str, float]:
+    """Return item to score from the `scores.csv` of a run.
+
+    Scores are written with nine digits, which may carry one across a threshold close to it.
+    With the threshold given, a score stays on the side that its decision names.
+    """
     scores: dict[str, float] = {}
     for line, row in read_rows(path, ("item", "score")):
         try:
-            scores[name_in_cell(row["item"])] = float(row["score"])
+            score = float(row["score"])
+            if threshold is not None and row.get("decision") == "positive":
+                score = max(score, float(np.nextafter(threshold, np.inf)))
+            if threshold is not None and row.get("decision") == "negative":
+                score = min(score, threshold)
+            scores[name_in_cell(row["item"])] = score
         except ValueError:
             raise DataError(
                 f"{path}, line {line}: the score is {row['score']!r}, which is no number. Restore "

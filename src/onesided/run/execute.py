@@ -1,7 +1,8 @@
 """RunConfig to result: load, split, prior, build, fit, evaluate, write."""
 
+import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +14,34 @@ from onesided.core.dist import rank, wait_for_all, world
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import UNKNOWN
 from onesided.core.rng import generator
-from onesided.data.dataset import PUSplit
+from onesided.data.dataset import LabelledDataset, PUDataset, PUSplit
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher, fit
 from onesided.engine.log import EpochLog
 from onesided.engine.model_file import ModelDescription, save_model
 from onesided.engine.predict import Predictor
-from onesided.engine.train_config import choose_device, choose_precision
+from onesided.engine.train_config import choose_device
 from onesided.methods.base import Method
-from onesided.metrics.intervals import clopper_pearson
-from onesided.metrics.pu import PUEvaluation, evaluate_pu
-from onesided.metrics.truth import truth_metrics
-from onesided.nets.build import build_backbone, seeded
+from onesided.metrics.figure import PUEvaluation
+from onesided.nets.build import build_backbone, give_first_weights, seeded
 from onesided.run.config import RunConfig
-from onesided.run.folder import LAST, LOG, REPORT_DATA, RESULT, SCORES, RunFolder
+from onesided.run.describe import Trained, describe_model, describe_result
+from onesided.run.embed import seen_through
+from onesided.run.folder import (
+    FEATURES,
+    LAST,
+    LOG,
+    REPORT_DATA,
+    RESULT,
+    SCORED,
+    SCORES,
+    RunFolder,
+)
 from onesided.run.gallery import save_report_data
-from onesided.run.load import LoadedData
+from onesided.run.load import LoadedData, negatives_for_evaluation, training_split
 from onesided.run.prior import PriorUsed, find_prior
+from onesided.run.scored import Scored, judge, judge_held_out, score_everything
+from onesided.run.threshold import check_rule, choose_threshold
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,25 @@ class RunResult:
         return None if pu is None else pu["degenerate"]
 
 
+@dataclass(frozen=True)
+class Judged:
+    """A predictor with its threshold, the scores it gave, and what they say.
+
+    Attributes:
+        predictor: With the threshold that was chosen.
+        model: What `model.json` says.
+        scored: Scores of all there is.
+        evaluation: Of the held-out part; None where nothing is held out.
+        result: What `result.json` says.
+    """
+
+    predictor: Predictor
+    model: ModelDescription
+    scored: Scored
+    evaluation: PUEvaluation | None
+    result: dict[str, Any]
+
+
 def run(
     config: RunConfig,
     loaded: LoadedData,
@@ -55,8 +86,10 @@ def run(
     watcher: Watcher | None = None,
 ) -> RunResult:
     """Do the run, or go on with it, or return what it already found."""
-    check_needs(config, loaded.split)
-    split_hash, data_hash = loaded.split.fingerprint(), loaded.split.content_hash()
+    training = training_split(loaded, config.method)
+    check_needs(config, training)
+    unseen = negatives_for_evaluation(loaded, config.method)
+    split_hash, data_hash = _split_hash(training, unseen), training.content_hash()
     identity = f"{config.fingerprint()[:24]}-{split_hash[:24]}-{data_hash[:24]}"
     folder = RunFolder(path, identity)
     if rank() == 0:
@@ -67,26 +100,49 @@ def run(
         return RunResult(path, done)
     if rank() == 0 and not (path / LAST).exists():
         facts = {"seed": config.seed, "data_hash": data_hash, "split_hash": split_hash}
-        folder.describe(config, loaded.split.roles(), {**facts, "threads": torch.get_num_threads()})
-    prior = (
-        find_prior(config.prior, loaded.split, config.seed) if config.method.needs.prior else None
-    )
-    method = build_method(config, loaded, prior)
+        roles = training.roles()
+        if unseen is not None:
+            roles += [("validation-negative", name) for name in unseen.names]
+        folder.describe(config, roles, {**facts, "threads": torch.get_num_threads()})
     memory = Memory(
         Checkpoints(path / LAST, folder.identity),
         EpochLog(path / LOG, tensorboard=config.train.tensorboard),
     )
-    started = time.monotonic()
-    predictor = fit(
-        method, loaded.split, config.train, seed=config.seed, memory=memory, watcher=watcher
+    watcher = watcher or Watcher()
+    loaded = seen_through(
+        config.network,
+        loaded,
+        choose_device(config.train.device),
+        cache=path / FEATURES,
+        progress=watcher.embed,
     )
-    seconds = memory.log.seconds() or time.monotonic() - started
+    trained = train(config, loaded, memory=memory, watcher=watcher)
     if rank() == 0:
-        _finish(config, loaded, folder, predictor, prior, seconds)
+        _finish(config, loaded, folder, trained)
     wait_for_all()
     result = folder.finished()
     assert result is not None
     return RunResult(path, result)
+
+
+def train(
+    config: RunConfig,
+    loaded: LoadedData,
+    *,
+    memory: Memory | None = None,
+    watcher: Watcher | None = None,
+) -> Trained:
+    """Find the prior, build the method and fit it; only `memory` writes anything."""
+    loaded = seen_through(config.network, loaded, choose_device(config.train.device))
+    needed = config.method.needs.prior
+    prior = find_prior(config.prior, loaded.split, config.seed) if needed else None
+    split = training_split(loaded, config.method)
+    method = build_method(config, replace(loaded, split=split), prior)
+    memory = memory or Memory()
+    started = time.monotonic()
+    predictor = fit(method, split, config.train, seed=config.seed, memory=memory, watcher=watcher)
+    predictor = replace(predictor, embedder=loaded.embedder)
+    return Trained(predictor, prior, memory.log.seconds() or time.monotonic() - started)
 
 
 def check_needs(config: RunConfig, split: PUSplit) -> None:
@@ -105,8 +161,14 @@ def check_needs(config: RunConfig, split: PUSplit) -> None:
     if needs.clean and split.clean is None:
         raise DataError(
             f"{title} needs a small clean set with negatives, and this split has none. "
-            "Add data.clean = 100, or choose a method without 'clean' in onesided methods."
+            "Give known negatives with -n, or add data.clean = 100 to a published data set, or "
+            "choose a method without 'clean' in onesided methods."
         )
+    check_rule(
+        config.threshold,
+        unlabelled=int(split.train.unlabelled.sum()) + _unlabelled(split.validation),
+        held_out=split.validation is not None,
+    )
     rows, batch = len(split.train), config.train.batch_size
     if batch > rows:
         raise ConfigError(
@@ -117,6 +179,18 @@ def check_needs(config: RunConfig, split: PUSplit) -> None:
         raise ConfigError(
             f"train.batch_size is {batch}, which {world()} processes cannot share equally."
         )
+
+
+def _unlabelled(data: PUDataset | None) -> int:
+    return 0 if data is None else int(data.unlabelled.sum())
+
+
+def _split_hash(split: PUSplit, unseen: LabelledDataset | None) -> str:
+    """Return the split's hash, with the known negatives that only evaluation sees."""
+    if unseen is None:
+        return split.fingerprint()
+    words = "\x1e".join((split.fingerprint(), *unseen.names))
+    return hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def build_method(config: RunConfig, loaded: LoadedData, prior: PriorUsed | None) -> Method:
@@ -130,13 +204,15 @@ def build_method(config: RunConfig, loaded: LoadedData, prior: PriorUsed | None)
         batch_size=config.train.batch_size,
         seed=config.seed,
     )
+    network = config.network.learner()
     backbone = build_backbone(
-        config.network,
+        network,
         split.sample_shape,
         loaded.mean,
         loaded.std,
         generator(config.seed, "backbone"),
     )
+    give_first_weights(network, backbone)
     with seeded(config.seed, "method"):
         return config.method.build(facts, backbone)
 
@@ -145,32 +221,45 @@ def _finish(
     config: RunConfig,
     loaded: LoadedData,
     folder: RunFolder,
-    predictor: Predictor,
-    prior: PriorUsed | None,
-    seconds: float,
+    trained: Trained,
 ) -> None:
     """Write model, scores, report data and, last of all, the result."""
-    split = loaded.split
-    save_model(folder.path, predictor.method, _description(config, loaded, predictor, prior))
-    scores = predictor.scores(split.train.values)
-    scored = [(split.train, scores)]
-    held_out = None
-    if split.validation is not None:
-        held_out = predictor.scores(split.validation.values)
-        scored.append((split.validation, held_out))
+    split, judged = loaded.split, judge_run(config, loaded, trained)
+    predictor, scored = judged.predictor, judged.scored
+    save_model(folder.path, predictor.method, judged.model, embedder=predictor.embedder)
+    parts = [split.train] if split.validation is None else [split.train, split.validation]
+    names = [part.names[row] for part in parts for row in np.flatnonzero(part.unlabelled)]
     folder.write_table(
         SCORES,
         ("item", "score", "rank", "decision"),
-        ranked_rows(
-            [part.names[row] for part, _ in scored for row in np.flatnonzero(~part.labelled)],
-            np.concatenate([values[~part.labelled] for part, values in scored]),
-            predictor.threshold,
-        ),
+        ranked_rows(names, scored.unlabelled, predictor.threshold),
     )
-    evaluation = evaluate_held_out(held_out, split, predictor.threshold, prior)
-    save_report_data(folder.path / REPORT_DATA, split, scores, held_out, predictor)
-    content = _result(config, loaded, predictor, prior, evaluation, seconds)
-    folder.write_json(RESULT, content)
+    scored.save(folder.path / SCORED)
+    pictures = loaded.source.split
+    path = folder.path / REPORT_DATA
+    save_report_data(path, pictures, scored.train, scored.held_out, predictor)
+    folder.write_json(RESULT, judged.result)
+
+
+def judge_run(config: RunConfig, loaded: LoadedData, trained: Trained) -> Judged:
+    """Score all there is, choose the threshold by it, and say how well that works."""
+    scored = score_everything(loaded, config.method, trained.predictor)
+    prior = trained.prior.value if trained.prior else None
+    if prior is None and isinstance(config.prior, float):
+        prior = config.prior
+    chosen = choose_threshold(config.threshold, scored, prior)
+    predictor = replace(trained.predictor, threshold=chosen.value)
+    trained = replace(trained, predictor=predictor)
+    evaluation = judge_held_out(
+        scored, chosen.value, scenario=loaded.split.scenario, prior=trained.prior
+    )
+    result = describe_result(
+        config, loaded, trained, judge(scored, chosen.value, evaluation, trained.prior)
+    )
+    result["threshold_rule"] = chosen.to_json("onesided fit")
+    result["notices"] += chosen.notices
+    model = describe_model(config, loaded, trained)
+    return Judged(predictor, model, scored, evaluation, result)
 
 
 def ranked_rows(
@@ -183,90 +272,3 @@ def ranked_rows(
         (names[row], f"{scores[row]:.9g}", place, words[bool(scores[row] > threshold)])
         for place, row in enumerate(order, start=1)
     ]
-
-
-def evaluate_held_out(
-    scores: np.ndarray | None, split: PUSplit, threshold: float, prior: PriorUsed | None
-) -> PUEvaluation | None:
-    """Return what the scores of held-out P and U say, or None where nothing is held out."""
-    data = split.validation
-    if data is None or scores is None:
-        return None
-    interval = None
-    if prior is not None and prior.low is not None and prior.high is not None:
-        interval = (prior.low, prior.high)
-    return evaluate_pu(
-        scores[data.labelled],
-        scores[~data.labelled],
-        threshold=threshold,
-        scenario=split.scenario,
-        prior=prior.value if prior else None,
-        prior_interval=interval,
-        labelled_share=float(split.train.labelled.mean())
-        if split.scenario == "single-set"
-        else None,
-    )
-
-
-def _description(
-    config: RunConfig, loaded: LoadedData, predictor: Predictor, prior: PriorUsed | None
-) -> ModelDescription:
-    return ModelDescription(
-        method=config.method_name,
-        settings=config.method.model_dump(mode="json"),
-        network=config.network,
-        sample_shape=loaded.split.sample_shape,
-        mean=loaded.mean,
-        std=loaded.std,
-        kind=loaded.split.kind,
-        threshold=predictor.threshold,
-        prior=prior.value if prior else None,
-    )
-
-
-def _result(
-    config: RunConfig,
-    loaded: LoadedData,
-    predictor: Predictor,
-    prior: PriorUsed | None,
-    evaluation: PUEvaluation | None,
-    seconds: float,
-) -> dict[str, Any]:
-    split, device = loaded.split, choose_device(config.train.device)
-    test = None
-    if split.test is not None:
-        scores = predictor.scores(split.test.values)
-        test = truth_metrics(split.test.truth, scores, threshold=predictor.threshold).to_json()
-    warnings = [*(evaluation.warnings if evaluation else ()), *(prior.notes if prior else ())]
-    half = choose_precision(config.train.precision, device) == torch.bfloat16
-    return {
-        "method": config.method_name,
-        "variant": getattr(config.method, "variant", "published"),
-        "data": config.data.name,
-        "seed": config.seed,
-        "epochs": config.train.epochs,
-        "seconds": round(seconds, 3),
-        "device": str(device),
-        "precision": "bf16" if half else "fp32",
-        "n_positive": int(split.train.labelled.sum()),
-        "n_unlabelled": int((~split.train.labelled).sum()),
-        "scenario": split.scenario,
-        "threshold": predictor.threshold,
-        "prior": prior.to_json() if prior else None,
-        "test": test,
-        "pu": evaluation.to_json() if evaluation else None,
-        "known_negatives": _known_negatives(loaded, predictor),
-        "warnings": warnings,
-        "notices": list(loaded.notices),
-        "skipped": [list(item) for item in loaded.skipped[:1000]],
-    }
-
-
-def _known_negatives(loaded: LoadedData, predictor: Predictor) -> dict[str, Any] | None:
-    """Return how many known negatives are wrongly called positive, with an exact interval."""
-    if loaded.known_negatives is None:
-        return None
-    wrong = int(predictor.decisions(predictor.scores(loaded.known_negatives)).sum())
-    count = len(loaded.known_negatives)
-    low, high = clopper_pearson(wrong, count)
-    return {"count": count, "called_positive": wrong / count, "low": low, "high": high}

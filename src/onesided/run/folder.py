@@ -19,12 +19,17 @@ from onesided.engine.model_file import DESCRIPTION, WEIGHTS
 from onesided.run.config import RunConfig
 
 CONFIG, MANIFEST, SPLIT, LOG = "config.toml", "manifest.json", "split.csv", "log.jsonl"
-LAST, RESULT, SCORES = "last.pt", "result.json", "scores.csv"
+LAST, RESULT, SCORES, FEATURES = "last.pt", "result.json", "scores.csv", "features.npy"
 REPORT_DATA, REPORT, COMPARISON = "report.npz", "report.html", "compare.json"
+SCORED = "scores.npz"
 OURS = frozenset(
-    {CONFIG, MANIFEST, SPLIT, LOG, LAST, RESULT, SCORES, REPORT_DATA, REPORT, COMPARISON}
-    | {WEIGHTS, DESCRIPTION}
+    {CONFIG, MANIFEST, SPLIT, LOG, LAST, RESULT, SCORES, FEATURES, REPORT_DATA, REPORT, COMPARISON}
+    | {WEIGHTS, DESCRIPTION, SCORED}
 )
+CHIPS = "chips"
+"""Folder in which `onesided map` prepares its data before the run begins."""
+CACHE = "cache"
+"""Folder for decoded images that are too many for memory; it may be deleted."""
 RESULT_KEYS = ("method", "seed", "threshold", "test", "pu", "warnings")
 RUN_AS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -114,7 +119,7 @@ def check_place(path: Path, *, overwrite: bool) -> None:
         raise OnesidedError(f"{path} is a file, and -o takes a folder. Choose another name.")
     if overwrite or not path.exists() or (path / MANIFEST).exists():
         return
-    if set(path.iterdir()) - set(half_written(path)):
+    if set(path.iterdir()) - {*half_written(path), path / CHIPS, path / CACHE}:
         raise OnesidedError(
             f"{path} is not empty and holds no run. Choose a new folder, or add a run to it with "
             "--overwrite (files that are not ours stay)."
@@ -128,13 +133,19 @@ def half_written(path: Path) -> list[Path]:
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return CSV whose first column is a name: UTF-8 for every reader, a formula for none."""
+    return plain_csv(
+        columns, ((spreadsheet_safe(printable(str(first))), *rest) for first, *rest in rows)
+    )
+
+
+def plain_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return CSV with cells as they are."""
     lines = _Lines()
     # Python 3.11 quotes only what is in the line terminator: with a mere line feed, a
     # carriage return inside a name would end the row for every reader.
     writer = csv.writer(lines, lineterminator="\r\n")
     writer.writerow(columns)
-    for first, *rest in rows:
-        writer.writerow((spreadsheet_safe(printable(str(first))), *rest))
+    writer.writerows(rows)
     return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 

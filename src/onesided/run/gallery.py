@@ -69,7 +69,7 @@ def _map_of_features(
     split: PUSplit, scores: np.ndarray, predictor: Predictor
 ) -> dict[str, np.ndarray]:
     """Return a t-SNE of some rows' features; seconds for 1000 rows, nothing for too few."""
-    rows = np.unique(np.linspace(0, len(split.train) - 1, MAP_ROWS).astype(np.int64))
+    rows = _map_rows(len(split.train))
     features = predictor.embeddings(
         Selection(split.train.values.pool, split.train.values.index[rows])
     )
@@ -78,10 +78,19 @@ def _map_of_features(
     from sklearn.manifold import TSNE  # a second to import, and only finished runs need it
 
     place = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(features)
-    role = np.where(
-        split.train.labelled[rows], 1, np.where(scores[rows] > predictor.threshold, 2, 0)
-    )
-    return {"embedding": place.astype(np.float32), "embedding_role": role.astype(np.int64)}
+    role = map_roles(split.train.labelled, scores, predictor.threshold)
+    return {"embedding": place.astype(np.float32), "embedding_role": role}
+
+
+def map_roles(labelled: np.ndarray, scores: np.ndarray, threshold: float) -> np.ndarray:
+    """Return 1 for labelled rows of the map, 2 for others called positive, 0 for the rest."""
+    rows = _map_rows(len(scores))
+    roles = np.where(labelled[rows], 1, np.where(scores[rows] > threshold, 2, 0))
+    return roles.astype(np.int64)
+
+
+def _map_rows(count: int) -> np.ndarray:
+    return np.unique(np.linspace(0, count - 1, MAP_ROWS).astype(np.int64))
 
 
 def _spread_out(features: np.ndarray) -> bool:

@@ -9,14 +9,24 @@ import numpy as np
 
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.data.cache import DecodeCache
 from onesided.data.dataset import LabelledDataset, PUSplit, Selection
 from onesided.data.files import original_name
 from onesided.data.folder import OneSided, read_class_folders, read_folders
+from onesided.data.negatives import (
+    KnownNegatives,
+    clean_from_negatives,
+    divide_negatives,
+    joined,
+    teach_negatives,
+)
 from onesided.data.samples import Samples
 from onesided.data.sources import SOURCES
-from onesided.data.split import split_one_sided, split_source
+from onesided.data.split import MINIMUM_POSITIVES, split_one_sided, split_source
 from onesided.data.table import read_table
-from onesided.run.config import DataConfig, OwnConfig, SetConfig
+from onesided.methods.base import MethodConfig
+from onesided.nets.standardise import Backbone
+from onesided.run.config import ChipsConfig, DataConfig, OwnConfig, SetConfig
 
 STATISTICS_ROWS = 2000
 
@@ -31,22 +41,73 @@ class LoadedData:
         split: The PU problem.
         mean: Per channel (0-1 scale) or feature.
         std: Likewise.
-        known_negatives: Samples known to be negative: not trained on, used in evaluation.
+        known_negatives: Samples known to be negative, apart from the split: which of them
+            are trained on depends on the method, see `training_split`.
         notices: What a person should be told, one sentence each.
         skipped: Unreadable files with the reason.
+        embedder: The frozen network whose features the samples are, if they are features.
+        images: The data behind the features.
     """
 
     split: PUSplit
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    known_negatives: Selection | None = None
+    known_negatives: KnownNegatives | None = None
     notices: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
+    embedder: Backbone | None = None
+    images: "LoadedData | None" = None
+
+    @property
+    def source(self) -> "LoadedData":
+        """The data as it was read: what people look at, and what a model file must take."""
+        return self if self.images is None else self.images
 
 
-def load_data(config: DataConfig, progress: Progress | None = None) -> LoadedData:
-    """Read the files and make the split."""
-    return _load_set(config) if isinstance(config, SetConfig) else _load_own(config, progress)
+def training_split(loaded: LoadedData, method: MethodConfig) -> PUSplit:
+    """Return the split as this method trains on it: with known negatives where it uses them.
+
+    A method that needs a clean set and has none gets it from the known negatives first.
+    """
+    split, negatives = loaded.split, loaded.known_negatives
+    if negatives is None or not method.uses_negatives:
+        return split
+    taught = negatives.train
+    if method.needs.clean and split.clean is None:
+        part = clean_from_negatives(split, taught)
+        split, taught = part.split, part.left
+    return teach_negatives(split, taught)
+
+
+def negatives_for_evaluation(loaded: LoadedData, method: MethodConfig) -> LabelledDataset | None:
+    """Return the known negatives that this method did not train on, None where there are none."""
+    negatives = loaded.known_negatives
+    if negatives is None:
+        return None
+    unseen = negatives.held_out
+    if not method.uses_negatives:
+        unseen = joined(negatives.train, unseen)
+    return unseen if len(unseen) else None
+
+
+def load_data(
+    config: DataConfig, progress: Progress | None = None, cache: Path | None = None
+) -> LoadedData:
+    """Read the files and make the split.
+
+    Args:
+        config: What to read.
+        progress: Called with how much is done and how much there is.
+        cache: Folder for decoded images that are too many for memory; None keeps all there.
+    """
+    if isinstance(config, ChipsConfig):
+        raise ConfigError(
+            "This run's buildings were cut out of images by onesided map. To do it again, give "
+            "that command again; the run's manifest.json holds it."
+        )
+    if isinstance(config, SetConfig):
+        return _load_set(config)
+    return _load_own(config, progress, DecodeCache(cache) if cache else None)
 
 
 def _load_set(config: SetConfig) -> LoadedData:
@@ -55,7 +116,9 @@ def _load_set(config: SetConfig) -> LoadedData:
     return LoadedData(split_source(source, config), entry.mean, entry.std)
 
 
-def _load_own(config: OwnConfig, progress: Progress | None) -> LoadedData:
+def _load_own(
+    config: OwnConfig, progress: Progress | None, cache: DecodeCache | None
+) -> LoadedData:
     size = (config.image_size, config.image_size) if config.image_size else None
     if config.name == "table":
         if not config.table:
@@ -66,10 +129,22 @@ def _load_own(config: OwnConfig, progress: Progress | None) -> LoadedData:
             tolerate=config.tolerate,
             scenario=config.scenario,
             progress=progress,
+            cache=cache,
         )
     else:
-        data = _read_own_folders(config, size, progress)
-    test = _test_part(config, data.samples)
+        data = _read_own_folders(config, size, progress, cache)
+    return divide_own(data, config, cache=cache)
+
+
+def divide_own(
+    data: OneSided,
+    config: OwnConfig,
+    *,
+    fewest: int = MINIMUM_POSITIVES,
+    cache: DecodeCache | None = None,
+) -> LoadedData:
+    """Hold a part of people's own data out, wherever it was read from."""
+    test = _test_part(config, data.samples, cache)
     split = split_one_sided(
         data.samples,
         data.labelled,
@@ -77,21 +152,26 @@ def _load_own(config: OwnConfig, progress: Progress | None) -> LoadedData:
         scenario=config.scenario,
         seed=config.seed,
         test=test.data if test else None,
+        fewest=fewest,
     )
     mean, std = channel_statistics(split.train.values)
-    negative = np.flatnonzero(data.samples.classes == NEGATIVE)
     return LoadedData(
         split,
         mean,
         std,
-        known_negatives=Selection(data.samples.values, negative) if len(negative) else None,
+        known_negatives=divide_negatives(
+            data.samples, held_out_share=config.held_out, seed=config.seed
+        ),
         notices=data.notices + (test.notices if test else ()),
         skipped=data.samples.skipped + (test.skipped if test else ()),
     )
 
 
 def _read_own_folders(
-    config: OwnConfig, size: tuple[int, int] | None, progress: Progress | None
+    config: OwnConfig,
+    size: tuple[int, int] | None,
+    progress: Progress | None,
+    cache: DecodeCache | None,
 ) -> OneSided:
     if not config.positive_folder or not config.unlabelled_folder:
         raise ConfigError("Two folders are needed: positives with -p and unlabelled with -u.")
@@ -103,6 +183,7 @@ def _read_own_folders(
         tolerate=config.tolerate,
         scenario=config.scenario,
         progress=progress,
+        cache=cache,
     )
 
 
@@ -115,7 +196,7 @@ class _TestPart:
     skipped: tuple[tuple[str, str], ...]
 
 
-def _test_part(config: OwnConfig, like: Samples) -> _TestPart | None:
+def _test_part(config: OwnConfig, like: Samples, cache: DecodeCache | None) -> _TestPart | None:
     if not config.test_folder:
         return None
     if len(like.sample_shape) != 3:
@@ -128,6 +209,7 @@ def _test_part(config: OwnConfig, like: Samples) -> _TestPart | None:
         size=(height, width),
         tolerate=config.tolerate,
         notify=notices.append,
+        cache=cache,
     )
     if set(test.class_names) != {"positive", "negative"}:
         raise DataError(
@@ -151,8 +233,15 @@ def channel_statistics(values: Selection) -> tuple[tuple[float, ...], tuple[floa
     """Return mean and standard deviation per channel or feature, from at most 2000 rows."""
     rows = np.unique(np.linspace(0, len(values) - 1, STATISTICS_ROWS).astype(np.int64))
     sample = values.take(rows)
-    scale = 255.0 if sample.dtype == np.uint8 else 1.0
-    axes = (0, 2, 3) if sample.ndim == 4 else (0,)
-    numbers = sample.astype(np.float64) / scale
-    mean, std = numbers.mean(axis=axes), numbers.std(axis=axes)
+    if sample.ndim == 2:
+        numbers = sample.astype(np.float64)
+        return tuple(numbers.mean(axis=0).tolist()), tuple(numbers.std(axis=0).tolist())
+    # By counts of the 256 levels: 2000 photographs as float64 would be gigabytes.
+    counts = np.zeros((sample.shape[1], 256))
+    for image in sample:
+        for channel, plane in enumerate(image):
+            counts[channel] += np.bincount(plane.ravel(), minlength=256)
+    shares, levels = counts / counts.sum(axis=1, keepdims=True), np.arange(256) / 255
+    mean = shares @ levels
+    std = np.sqrt((shares * (levels - mean[:, None]) ** 2).sum(axis=1))
     return tuple(mean.tolist()), tuple(std.tolist())

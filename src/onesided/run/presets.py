@@ -6,24 +6,82 @@ from the amount of data, because what costs time is steps, not epochs.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from onesided.core.batch import Batching, Mixed, Stratified
 from onesided.core.config import Settings, merge, nearest, read_toml
 from onesided.core.errors import ConfigError
+from onesided.data.dataset import PUSplit
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import method_named
+from onesided.methods.base import MethodConfig
+from onesided.run.config import RunConfig
 
 Preset = Literal["quick", "standard", "paper"]
 
-# Steps a preset spends: what costs time is steps, whatever the size of the data.
-STEPS = {"quick": 1500, "standard": 6000}
-FEWEST_EPOCHS, MOST_EPOCHS = 10, 200
+# Steps a preset spends: what costs time is steps, whatever the size of the data. And the
+# width of its network for images; vectors cost little at any width.
+STEPS = {"quick": 2500, "standard": 10000}
+WIDTHS = {"quick": 0.25, "standard": 0.5}
+FEWEST_EPOCHS, MOST_EPOCHS = 4, 200
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much data there is, as far as it decides what can be afforded.
+
+    Attributes:
+        rows: Training rows.
+        labelled: How many of them are labelled: methods that draw more of P than its share
+            need more steps for a pass over U.
+        images: Whether they are images.
+    """
+
+    rows: int = 1
+    labelled: int = 0
+    images: bool = True
+
+    @classmethod
+    def of(cls, split: PUSplit) -> "Amount":
+        """Return the amount of training data in a split."""
+        labelled = int(split.train.labelled.sum())
+        return cls(len(split.train), labelled, images=len(split.sample_shape) == 3)
+
+
+def resolve(
+    given: Settings,
+    preset: str | None,
+    split: PUSplit | None = None,
+    *,
+    where: str = "configuration",
+) -> RunConfig:
+    """Return the configuration: the preset's numbers for this data, under what was given.
+
+    Without a split it only says whether what was given makes sense.
+    """
+    own = RunConfig.from_settings(given, where)
+    if preset is None:
+        return own
+    planned = preset_settings(
+        preset,
+        data_name=own.data.name,
+        method_name=own.method_name,
+        amount=Amount.of(split) if split else Amount(),
+        given=given,
+    )
+    return RunConfig.from_settings(merge(planned, given), where)
 
 
 def preset_settings(
-    preset: str, *, data_name: str, method_name: str, rows: int, given: Mapping[str, Any]
+    preset: str,
+    *,
+    data_name: str,
+    method_name: str,
+    amount: Amount,
+    given: Mapping[str, Any],
 ) -> Settings:
     """Return the settings of a preset for this much data.
 
@@ -31,7 +89,7 @@ def preset_settings(
         preset: quick, standard or paper.
         data_name: Name of the data set, or folders, or table.
         method_name: Name of the method.
-        rows: Training rows.
+        amount: How much data there is.
         given: What the user set: epochs and batch size decide the rest.
     """
     if preset not in ("quick", "standard", "paper"):
@@ -41,40 +99,61 @@ def preset_settings(
         return merge({"network": _paper_network(data_name)}, recipe)
     # The recipe's weights and extra data belong to the data set; its epochs, rates and the
     # paper's own estimate of the prior belong to the paper's budget and split.
-    budget = _budget_settings(STEPS[preset], method_name, rows, recipe.get("method", {}), given)
-    return merge({"data": recipe.get("data", {})}, budget)
-
-
-def _budget_settings(
-    steps: int,
-    method_name: str,
-    rows: int,
-    weights: Mapping[str, Any],
-    given: Mapping[str, Any],
-) -> Settings:
-    train = TrainConfig.from_settings(given.get("train", {}), "configuration [train]")
-    chosen = train.model_fields_set
-    batch_size = train.batch_size if "batch_size" in chosen else _batch_size(rows)
-    per_epoch = max(1, rows // batch_size)
-    affordable = min(max(round(steps / per_epoch), FEWEST_EPOCHS), MOST_EPOCHS)
-    epochs = train.epochs if "epochs" in chosen else affordable
-    method = merge(weights, given.get("method", {}))
-    method.pop("name", None)
-    config = method_named(method_name).from_settings(method, "configuration [method]")
+    config = _budget_method(method_name, recipe.get("method", {}), given.get("method", {}))
+    network = {"name": "auto", **({"width": WIDTHS[preset]} if amount.images else {})}
+    planned = _budget_training(STEPS[preset], config, amount, given.get("train", {}))
+    method = config.for_budget(planned["epochs"]).model_dump(mode="json")
     return {
-        "network": {"name": "auto"},
-        "train": {
-            "epochs": epochs,
-            "batch_size": batch_size,
-            "learning_rate": config.budget_learning_rate(),
-        },
-        "method": config.for_budget(epochs).model_dump(mode="json"),
+        "data": recipe.get("data", {}),
+        "network": _as_published(given.get("network", {}), network),
+        "train": planned,
+        "method": method,
     }
 
 
+def _budget_method(name: str, weights: Mapping[str, Any], given: Mapping[str, Any]) -> MethodConfig:
+    """Return the method as it suits a short run, before its pace is set."""
+    kind = method_named(name)
+    asked = {key: value for key, value in given.items() if key != "name"}
+    # A variant for short runs has weights of its own: the recipe's belong to 1300 epochs.
+    own = weights if kind.budget_variant is None else {"variant": kind.budget_variant}
+    return kind.from_settings(merge(own, asked), "configuration [method]")
+
+
+def _as_published(given: Mapping[str, Any], network: Settings) -> Settings:
+    """Return the preset's network, without a width where a published network was asked for."""
+    return network if given.get("name", "auto") in ("auto", "small") else {"name": "auto"}
+
+
+def _budget_training(
+    steps: int, config: MethodConfig, amount: Amount, given: Mapping[str, Any]
+) -> Settings:
+    asked = TrainConfig.from_settings(given, "configuration [train]")
+    chosen = asked.model_fields_set
+    batch_size = asked.batch_size if "batch_size" in chosen else _batch_size(amount.rows)
+    planned = {"batch_size": batch_size, **config.budget_training(batch_size)}
+    train = TrainConfig.from_settings(merge(planned, given), "configuration [train]")
+    per_epoch = _steps_per_epoch(config.batching(batch_size), train, amount, batch_size)
+    affordable = min(max(round(steps / per_epoch), FEWEST_EPOCHS), MOST_EPOCHS)
+    return {**planned, "epochs": asked.epochs if "epochs" in chosen else affordable}
+
+
+def _steps_per_epoch(
+    batching: Batching, train: TrainConfig, amount: Amount, batch_size: int
+) -> int:
+    """Return how many batches one pass takes, as the loader will count them."""
+    if train.batching == "mixed" or (train.batching == "method" and isinstance(batching, Mixed)):
+        return max(1, amount.rows // batch_size)
+    asked = train.positives_per_batch if train.batching == "stratified" else 0
+    if train.batching == "method" and isinstance(batching, Stratified):
+        asked = batching.positives
+    positives = min(asked or round(batch_size * amount.labelled / amount.rows) or 1, batch_size - 1)
+    return max(1, (amount.rows - amount.labelled) // (batch_size - positives))
+
+
 def _batch_size(rows: int) -> int:
-    """Return a batch with some 20 steps per epoch on small data, 256 on large."""
-    for size in (256, 128, 64, 32):
+    """Return a batch with some 20 steps per epoch on small data, 128 on large."""
+    for size in (128, 64, 32):
         if rows >= size * 16:
             return size
     return 16

@@ -22,6 +22,10 @@ ESTIMATORS = (*KERNEL_MEANS, "bbe")
 
 # What the kernel estimators keep of P and U; more would only be thrown away.
 MOST_POSITIVE, MOST_UNLABELLED = 1000, 2000
+# What is enough to contradict a number that a person gave: the time grows with the square,
+# and nobody waits half a minute for a second opinion. Its interval is wider, so it objects
+# only to numbers that are clearly off.
+CHECK_POSITIVE, CHECK_UNLABELLED = 200, 400
 # Steps of the classifier whose held-out scores BBE reads: BBE needs the top of a ranking
 # to be pure, not a finished model, so a minute is enough.
 BBE_STEPS = 600
@@ -45,8 +49,8 @@ class PriorUsed:
 def find_prior(prior: Prior, split: PUSplit, seed: int) -> PriorUsed:
     """Return the prior the user gave, or estimate it from P and U by kernel means.
 
-    A given number is compared with the estimate, because a wrong one ruins the methods
-    that need it without any other sign.
+    A given number is compared with an estimate from few samples, because a wrong one ruins
+    the methods that need it without any other sign before they are trained.
     """
     if prior == "truth":
         true = split.true_prior
@@ -56,10 +60,14 @@ def find_prior(prior: Prior, split: PUSplit, seed: int) -> PriorUsed:
                 "Use auto or a number."
             )
         return PriorUsed(true, None, None, "truth (an oracle, for experiments)")
-    estimate = kernel_prior("km1" if prior == "km1" else "km2", split, seed)
     if isinstance(prior, float):
         given = PriorEstimate(prior, prior, prior, "The number given", 0, 0)
-        return PriorUsed(prior, None, None, "given", tuple(agreement([given, estimate])))
+        few = _flat_rows(
+            split, seed, most_positive=CHECK_POSITIVE, most_unlabelled=CHECK_UNLABELLED
+        )
+        second_opinion = km2(*few, seed=seed)
+        return PriorUsed(prior, None, None, "given", tuple(agreement([given, second_opinion])))
+    estimate = kernel_prior("km1" if prior == "km1" else "km2", split, seed)
     notes = (*estimate.notes, *agreement([estimate]))
     return PriorUsed(estimate.value, estimate.low, estimate.high, estimate.method, notes)
 
@@ -99,14 +107,19 @@ def bbe_prior(loaded: LoadedData, seed: int, watcher: Watcher | None = None) -> 
     return bbe(scores[held_out.labelled], scores[~held_out.labelled], seed=seed)
 
 
-def _flat_rows(split: PUSplit, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _flat_rows(
+    split: PUSplit,
+    seed: int,
+    *,
+    most_positive: int = MOST_POSITIVE,
+    most_unlabelled: int = MOST_UNLABELLED,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return flattened P and U, no more than the estimator would keep: images are large."""
     random = numpy_generator(seed, "prior")
-    labelled = split.train.labelled
-    parts = []
-    for most, mask in ((MOST_POSITIVE, labelled), (MOST_UNLABELLED, ~labelled)):
+    data, parts = split.train, []
+    for most, mask in ((most_positive, data.labelled), (most_unlabelled, data.unlabelled)):
         rows = np.flatnonzero(mask)
         if len(rows) > most:
             rows = np.sort(random.choice(rows, most, replace=False))
-        parts.append(split.train.values.take(rows).reshape(len(rows), -1).astype(np.float64))
+        parts.append(data.values.take(rows).reshape(len(rows), -1).astype(np.float64))
     return parts[0], parts[1]

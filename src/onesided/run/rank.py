@@ -1,83 +1,146 @@
-"""A trained model over a folder, in pieces: only names and scores stay in memory."""
+"""A trained model over a folder or table of any length, killed and started again at will.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+Memory does not depend on the number of items: names, scores and the sort are on disk (a
+few hundred bytes for each item while it lasts), and a piece of `PIECE` items, with at most
+`MOST_BYTES` of records that are being sorted, is in memory. Folders within folders
+are remembered while they are walked.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from onesided.core.errors import CheckpointError, DataError, DataNotFound
-from onesided.data.files import Found, Unreadable, find_images, printable
-from onesided.data.images import Decoded, check_readable, decode, decode_all
-from onesided.engine.model_file import load_model
-from onesided.run.execute import ranked_rows
-from onesided.run.folder import RESULT, read_result
+from onesided.core.errors import CheckpointError, DataNotFound
+from onesided.data.agreement import check_share_readable
+from onesided.data.files import printable
+from onesided.data.items import Items, name_of, open_items
+from onesided.engine.checkpoint import replacing
+from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
+from onesided.engine.predict import Predictor
+from onesided.run.folder import RESULT, csv_text, read_result
+from onesided.run.scores_file import PIECE, PartialScores, ScoredItem, entry, partial_scores
 
-PIECE = 1024
+COLUMNS = ("path", "score", "rank", "decision")
+MOST_TOLD = 1000
+"""Skipped items that are returned; all of them are in the file of skipped items."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Best:
+    """One of the first items: printable name, score, and (C, H, W) if there is a picture."""
+
+    name: str
+    score: float
+    picture: np.ndarray | None
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Rows (path, score, rank, decision), best first, and what could not be read, printable."""
+    """What was ranked, and where it is written.
 
-    rows: list[tuple[str, str, int, str]]
-    skipped: list[tuple[str, str]]
+    Attributes:
+        items: How many items have a score.
+        called_positive: How many of them the model calls positive.
+        written: How many rows the output has.
+        skipped: How many items could not be read.
+        told: The first of those, printable, with the reason.
+        skipped_file: Where all of those are listed, if there are any.
+        best: The first items, as many as were asked for.
+    """
+
+    items: int
+    called_positive: int
+    written: int
+    skipped: int
+    told: tuple[tuple[str, str], ...]
+    skipped_file: Path | None
+    best: tuple[Best, ...]
 
 
-def rank_folder(
+def rank_items(
     run: Path,
-    folder: Path,
+    path: Path,
+    output: Path,
     *,
     tolerate: float,
-    progress: Callable[[int, int], None] | None = None,
+    top: int | None = None,
+    best: int = 0,
+    progress: Progress | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> Ranking:
-    """Score every image of a folder with the model of a run."""
+    """Score every item of a folder or table with the model of a run; write them best first.
+
+    The same command, after a kill, goes on where it was; see `partial_scores`.
+
+    Args:
+        run: Folder with the model.
+        path: Folder of images, or CSV file with a column `path` or columns of numbers.
+        output: CSV file to write.
+        tolerate: Share of the items that may be unreadable.
+        top: Only the best so many are written; None writes all.
+        best: Of how many of the best to return a picture.
+        progress: Called with how many items are done and how many there are.
+        notify: Called with each sentence that a person should know.
+    """
     if not run.is_dir():
         raise DataNotFound(
             f"There is no run folder {run}. Give the folder that onesided fit wrote with -o."
         )
     predictor, model = load_model(run)
-    if len(model.sample_shape) != 3:
-        raise DataError(
-            f"The model in {run} was trained on vectors of {model.sample_shape[0]} numbers; "
-            "it cannot rank a folder of images."
+    items = open_items(path, model.sample_shape, f"The model in {run}")
+    with partial_scores(output, _hash_of(run, model), items) as partial:
+        _score_rest(partial, items, predictor, run, progress, notify)
+        tally = _tally(partial, predictor.threshold)
+        check_share_readable(items.shown, partial.count, tally.skipped, tally.first, tolerate)
+        skipped_file = _write_skipped(output, partial, tally.skipped)
+        ranked = islice(partial.ranked(), top)
+        first = _write_ranked(output, ranked, predictor.threshold, keep=best)
+        return Ranking(
+            items=tally.scored,
+            called_positive=tally.called_positive,
+            written=min(tally.scored, top or tally.scored),
+            skipped=tally.skipped,
+            told=tuple(tally.told),
+            skipped_file=skipped_file,
+            best=tuple(_as_seen(item, items) for item in first),
         )
-    found = find_images(folder)
-    names: list[str] = []
-    scores: list[np.ndarray] = []
-    skipped: list[tuple[str, str]] = []
-    for start in range(0, len(found), PIECE):
-        piece = found[start : start + PIECE]
-        decoded = _decode_piece(piece, model.sample_shape, printable(str(folder)))
-        names += decoded.kept
-        skipped += decoded.skipped
-        if len(decoded.values):
-            scores.append(_finite(predictor.scores(decoded.values), run))
-        if progress:
-            progress(start + len(piece), len(found))
-    check_readable(printable(str(folder)), len(found), skipped, tolerate)
-    return Ranking(
-        ranked_rows(names, np.concatenate(scores), predictor.threshold),
-        [(printable(name), reason) for name, reason in skipped],
-    )
 
 
-def _decode_piece(piece: Sequence[Found], shape: tuple[int, ...], what: str) -> Decoded:
-    channels, height, width = shape
-    try:
-        return decode_all(piece, channels=channels, size=(height, width), tolerate=1.0, what=what)
-    except DataNotFound:
-        # Not one file of this piece is readable, but other pieces may be: the whole decides.
-        reasons = tuple((file.name, _reason(file, channels, (height, width))) for file in piece)
-        return Decoded(np.empty((0, *shape), np.uint8), (), (), reasons, ())
+def _hash_of(run: Path, model: ModelDescription) -> str:
+    """Return a hash of all that decides about scores; the threshold does not."""
+    with (run / WEIGHTS).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    digest.update(model.model_dump_json(exclude={"threshold"}).encode())
+    return digest.hexdigest()
 
 
-def _reason(file: Found, channels: int, size: tuple[int, int]) -> str:
-    try:
-        decode(file.path, channels=channels, size=size)
-    except Unreadable as error:
-        return error.reason
-    return "could not be read a moment ago, and now can"
+def _score_rest(
+    partial: PartialScores,
+    items: Items,
+    predictor: Predictor,
+    run: Path,
+    progress: Progress | None,
+    notify: Callable[[str], None] | None,
+) -> None:
+    """Score the pieces that an earlier command did not."""
+    done = partial.done()
+    scored = min(done * PIECE, partial.count)
+    if done and notify:
+        notify(f"Going on after {scored} of {partial.count} items, scored by a stopped command.")
+    with partial.journal.writing() as append:
+        for records in islice(partial.pieces(), done, None):
+            piece = items.read(records)
+            scores = predictor.scores(piece.values) if len(piece.values) else np.empty(0)
+            append(entry(piece, _finite(scores, run)))
+            scored += len(records)
+            if progress:
+                progress(scored, partial.count)
 
 
 def _finite(scores: np.ndarray, run: Path) -> np.ndarray:
@@ -87,6 +150,74 @@ def _finite(scores: np.ndarray, run: Path) -> np.ndarray:
             "Restore them from a copy, or train again."
         )
     return scores
+
+
+@dataclass
+class _Tally:
+    """Counts over all items, and the first that could not be read."""
+
+    scored: int = 0
+    called_positive: int = 0
+    skipped: int = 0
+    told: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def first(self) -> tuple[str, str]:
+        return self.told[0] if self.told else ("", "")
+
+
+def _tally(partial: PartialScores, threshold: float) -> _Tally:
+    tally = _Tally()
+    for item in partial.scored():
+        if item.score is None:
+            tally.skipped += 1
+            if len(tally.told) < MOST_TOLD:
+                tally.told.append((printable(name_of(item.record)), item.reason))
+        else:
+            tally.scored += 1
+            tally.called_positive += item.score > threshold
+    return tally
+
+
+def _write_skipped(output: Path, partial: PartialScores, count: int) -> Path | None:
+    """List what could not be read beside the output; empty a list of an earlier ranking."""
+    path = output.with_name(f"{output.stem}.skipped.csv")
+    if count or path.exists():
+        rows = ((name_of(one.record), one.reason) for one in partial.scored() if one.reason)
+        _write_table(path, ("path", "reason"), rows)
+    return path if count else None
+
+
+def _write_ranked(
+    output: Path, ranked: Iterable[ScoredItem], threshold: float, keep: int
+) -> list[ScoredItem]:
+    """Write the ranking; return as many of its first items."""
+    first: list[ScoredItem] = []
+
+    def rows() -> Iterator[tuple[str, str, int, str]]:
+        for place, item in enumerate(ranked, start=1):
+            assert item.score is not None
+            if len(first) < keep:
+                first.append(item)
+            decision = "positive" if item.score > threshold else "negative"
+            yield name_of(item.record), f"{item.score:.9g}", place, decision
+
+    _write_table(output, COLUMNS, rows())
+    return first
+
+
+def _write_table(path: Path, columns: tuple[str, ...], rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file of any length, a piece at a time."""
+    rows = iter(rows)
+    with replacing(path) as file:
+        file.write(csv_text(columns, ()).encode())
+        while piece := list(islice(rows, PIECE)):
+            file.write(csv_text(columns, piece).partition("\n")[2].encode())
+
+
+def _as_seen(item: ScoredItem, items: Items) -> Best:
+    assert item.score is not None
+    return Best(printable(name_of(item.record)), item.score, items.picture(item.record))
 
 
 def alarm_of(run: Path) -> str | None:

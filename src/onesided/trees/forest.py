@@ -221,6 +221,8 @@ def _kind(features: np.ndarray) -> type[np.generic]:
 
 
 def _check_finite(numbers: np.ndarray) -> None:
+    if numbers.dtype == np.uint8:
+        return
     # Extremes carry NaN and infinity with them, and need no array of the matrix's size.
     if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
         raise DataError(

@@ -2,7 +2,7 @@
 
 The matrix comes feature by feature and is never copied; a node is a range of `rows`, its
 labelled rows first, both kinds in ascending order, so that a column is read from front to
-back. Working memory is three arrays of one entry per row and one of one entry per feature.
+back. Working memory is two row numbers and four values per row, and one number per feature.
 """
 
 from typing import NamedTuple
@@ -10,15 +10,19 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int32, Int64, Shaped, UInt32, UInt64
 
+from onesided.trees.columns import (
+    AT_ONCE,
+    count_left,
+    cut_range,
+    divide,
+    draw,
+    gather,
+    random_number,
+)
 from onesided.trees.compiled import compiled
 from onesided.trees.impurity import Risk, impurity, is_settled, majority
 
 LEAF = -1
-
-# SplitMix64 (Steele, Lea, Flood 2014): one word of state, the same numbers on every machine.
-GAMMA = np.uint64(0x9E3779B97F4A7C15)
-FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-BY_30, BY_27, BY_31, BY_11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
 
 class Limits(NamedTuple):
@@ -79,8 +83,12 @@ class Work(NamedTuple):
     """Row numbers; every node is a range of them."""
     spare: UInt32[np.ndarray, "rows"]
     """Room to divide them."""
-    values: Shaped[np.ndarray, "rows"]
-    """One feature of a node's rows."""
+    values: Shaped[np.ndarray, "ahead rows"]
+    """The next few features of a node's rows."""
+    ahead: Int64[np.ndarray, "ahead"]
+    """Which features these are."""
+    places: Int64[np.ndarray, "ahead"]
+    """Where they are in `order`."""
     order: Int64[np.ndarray, "features"]
     """All features; those that vary in the node at hand come first."""
     random: UInt64[np.ndarray, "1"]
@@ -88,46 +96,29 @@ class Work(NamedTuple):
 
 
 @compiled
-def draw(random: UInt64[np.ndarray, "1"]) -> float:
-    """Return the next random number in [0, 1)."""
-    random[0] += GAMMA
-    word = random[0]
-    word = (word ^ (word >> BY_30)) * FIRST
-    word = (word ^ (word >> BY_27)) * SECOND
-    word = word ^ (word >> BY_31)
-    return float(word >> BY_11) * 2.0**-53
+def fetch_ahead(
+    columns: Shaped[np.ndarray, "features rows"],
+    rows: UInt32[np.ndarray, "n"],
+    work: Work,
+    undrawn: int,
+    count: int,
+    candidates: int,
+) -> None:
+    """Fetch the next `count` features that are drawn, if each of them turns out to vary.
 
-
-@compiled
-def cut_range(values: Shaped[np.ndarray, "n"]) -> tuple[float, float]:
-    """Return between which values a cut may fall; equal ends mean a constant feature.
-
-    PUET: [a + .4 (b - a), c + .6 (e - c)] for the two smallest (a < b) and the two largest
-    (c < e) distinct values, so that no child is empty. In double precision: twice 200 is
-    144 in the eight bits of a pixel.
+    A feature that varies takes one random number for itself and one per cut, so the later
+    ones can be foreseen; `order` is left as it was.
     """
-    # Written as choices between two values, pixels are compared 32 at a time.
-    lowest = highest = values[0]
-    for value in values:
-        lowest = value if value < lowest else lowest
-        highest = value if value > highest else highest
-    second, second_last = highest, lowest
-    for value in values:
-        above = value if value > lowest else highest
-        second = above if above < second else second
-        below = value if value < highest else lowest
-        second_last = below if below > second_last else second_last
-    a, b, c, e = float(lowest), float(second), float(second_last), float(highest)
-    return a + 0.4 * (b - a), c + 0.6 * (e - c)
-
-
-@compiled
-def count_left(values: Shaped[np.ndarray, "n"], cut: float) -> int:
-    """Return how many values lie on the left of a cut, or on it."""
-    count = 0
-    for value in values:
-        count += value <= cut
-    return count
+    order, ahead, places = work.order, work.ahead[:count], work.places[:count]
+    for k in range(count):
+        last = undrawn - k - 1
+        place = int(random_number(work.random, k * (1 + candidates)) * (last + 1))
+        order[place], order[last] = order[last], order[place]
+        ahead[k], places[k] = order[last], place
+    for k in range(count - 1, -1, -1):
+        place, last = places[k], undrawn - k - 1
+        order[place], order[last] = order[last], order[place]
+    gather(columns, ahead, rows, work.values)
 
 
 @compiled
@@ -137,25 +128,33 @@ def choose_split(
     """Return the random cut that leaves the least risk, among a few features that vary.
 
     Features are drawn without replacement and dropped when they turn out constant, so what
-    remains is a uniform draw among those that vary, and no more columns than needed are
-    read. A constant one goes to the end of `order`, out of sight of the whole subtree:
-    a subtree only reorders what it sees, so its sibling finds the same features.
+    remains is a uniform draw among those that vary. A constant one goes to the end of
+    `order`, out of sight of the whole subtree: a subtree only reorders what it sees, so its
+    sibling finds the same features.
     """
     size = part.labelled + part.unlabelled
-    rows, values = work.rows[part.start : part.start + size], work.values[:size]
-    order = work.order
+    rows, order = work.rows[part.start : part.start + size], work.order
     feature, best, labelled, unlabelled, least = LEAF, 0.0, 0, 0, np.inf
     varying, undrawn, found = part.varying, part.varying, 0
+    fetched, used, careful = 0, 0, False
     while found < limits.features and undrawn > 0:
+        if used == fetched:
+            # One at a time after a constant feature: where there is one there may be more.
+            most = 1 if careful else AT_ONCE
+            fetched, used = min(most, undrawn, limits.features - found), 0
+            fetch_ahead(columns, rows, work, undrawn, fetched, limits.candidates)
         place = int(draw(work.random) * undrawn)
         drawn = order[place]
         undrawn -= 1
         order[place] = order[undrawn]
-        gather(columns[drawn], rows, values)
+        values = work.values[used, :size]
+        used += 1
         low, high = cut_range(values)
-        if low == high:
+        careful = low == high
+        if careful:
             varying -= 1
             order[undrawn], order[varying] = order[varying], drawn
+            fetched = used  # what was foreseen after it is not what comes
             continue
         order[undrawn] = drawn
         found += 1
@@ -168,37 +167,6 @@ def choose_split(
             if remaining < least:
                 feature, best, labelled, unlabelled, least = drawn, cut, p, u, remaining
     return Split(feature, best, labelled, unlabelled, varying)
-
-
-@compiled
-def gather(
-    column: Shaped[np.ndarray, "rows"],
-    rows: UInt32[np.ndarray, "n"],
-    values: Shaped[np.ndarray, "n"],
-) -> None:
-    """Put a node's values of one feature side by side, for the passes that follow."""
-    for i in range(len(values)):
-        values[i] = column[rows[i]]
-
-
-@compiled
-def divide(
-    column: Shaped[np.ndarray, "rows"],
-    rows: UInt32[np.ndarray, "n"],
-    cut: float,
-    spare: UInt32[np.ndarray, "rows"],
-) -> None:
-    """Move the rows that go left to the front; both sides keep their order."""
-    left = right = 0
-    for row in rows:
-        if column[row] <= cut:
-            rows[left] = row
-            left += 1
-        else:
-            spare[right] = row
-            right += 1
-    for i in range(right):  # assigning a slice would cost ten seconds of compilation
-        rows[left + i] = spare[i]
 
 
 @compiled
@@ -262,7 +230,9 @@ def grow_tree(
     work = Work(
         rows=rows.copy(),
         spare=np.empty_like(rows),
-        values=np.empty(len(rows), columns.dtype),
+        values=np.empty((AT_ONCE, len(rows)), columns.dtype),
+        ahead=np.empty(AT_ONCE, np.int64),
+        places=np.empty(AT_ONCE, np.int64),
         order=np.arange(len(columns)),
         random=np.array([seed], dtype=np.uint64),
     )

@@ -1,0 +1,50 @@
+"""More records than fit into memory, in the order of their bytes."""
+
+import heapq
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+MOST_BYTES = 16 * 2**20
+"""Records that are in memory at a time; as many lie on disk as there is room."""
+
+_LENGTH = struct.Struct("<I")
+# What Python needs for a short bytes object and for its place in a list.
+_OVERHEAD = 41
+
+
+def sorted_on_disk(records: Iterable[bytes], folder: Path) -> Iterator[bytes]:
+    """Yield the records in order, in memory that does not depend on their number.
+
+    Sorted runs go to files, which are then merged. The files lie in `folder`, under
+    names that the next sort there uses again, and are deleted at the end.
+    """
+    runs: list[Path] = []
+    held: list[bytes] = []
+    size = 0
+    for record in records:
+        held.append(record)
+        size += len(record) + _OVERHEAD
+        if size >= MOST_BYTES:
+            runs.append(folder / f"run-{len(runs)}")
+            write_records(runs[-1], sorted(held))
+            held, size = [], 0
+    held.sort()
+    yield from heapq.merge(held, *map(read_records, runs))
+    for run in runs:
+        run.unlink()
+
+
+def write_records(path: Path, records: Iterable[bytes]) -> None:
+    """Write records to a file, each with its length in front."""
+    with path.open("wb") as file:
+        for record in records:
+            file.write(_LENGTH.pack(len(record)))
+            file.write(record)
+
+
+def read_records(path: Path) -> Iterator[bytes]:
+    """Yield the records that `write_records` wrote."""
+    with path.open("rb") as file:
+        while length := file.read(_LENGTH.size):
+            yield file.read(_LENGTH.unpack(length)[0])

@@ -1,0 +1,159 @@
+"""What people pass as X and y, turned into what the line starts with."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from onesided.core.errors import ConfigError, DataError
+from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN, LabelScheme, normalise_pu_labels
+from onesided.data.arrays import ChannelAxis, checked_values
+from onesided.data.files import Found, printable
+from onesided.data.folder import WORDS, Group, OneSided, read_groups
+from onesided.data.images import decode_all
+from onesided.data.samples import ImageKind
+from onesided.run.config import OwnConfig
+
+PathLike = str | os.PathLike[str]
+Items = ArrayLike | Sequence[PathLike]
+"""Images, features, or paths of image files."""
+
+SCHEMES = ("pu", "pnu")
+# Files that are decoded at once for a prediction: of all others only scores are kept.
+PIECE = 1024
+
+
+def holds_paths(items: object) -> TypeGuard[Sequence[PathLike]]:
+    """Whether these are names of files: a list, array or column of strings or paths."""
+    if isinstance(items, str | bytes | os.PathLike) or getattr(items, "ndim", 1) != 1:
+        return False
+    if not isinstance(items, Iterable):
+        return False
+    listed = list(items)
+    return bool(listed) and all(isinstance(item, str | os.PathLike) for item in listed)
+
+
+def has_image_axes(items: Items) -> bool:
+    """Whether there are more than two axes; lists of unequal rows have none to speak of."""
+    if hasattr(items, "ndim"):  # data frames and sparse matrices tell theirs without a copy
+        return bool(items.ndim > 2)
+    try:
+        return np.asarray(items).ndim > 2
+    except ValueError:
+        return False
+
+
+def checked_labels(labels: ArrayLike, labels_mean: LabelScheme) -> np.ndarray:
+    """Return y as one axis of PU labels, or say what it holds instead."""
+    if labels_mean not in SCHEMES:
+        raise ConfigError(f"labels_mean is {labels_mean!r}; expected one of {', '.join(SCHEMES)}.")
+    column: np.ndarray = column_or_1d(labels, warn=True)
+    check_classification_targets(column)
+    seen = np.unique(column)
+    if len(seen) == 1:
+        raise DataError(
+            f"y holds one class only, {seen[0]}, and {len(column)} samples of it. Both are "
+            "needed: 1 positive and 0 (or -1) unlabelled."
+        )
+    if labels_mean == "pu" and set(seen.tolist()) not in ({0, 1}, {-1, 1}):
+        many = "Only binary classification is supported. " if len(seen) > 2 else ""
+        raise DataError(
+            f"{many}y must hold two values, 1 positive and 0 (or -1) unlabelled; got "
+            f"{', '.join(map(str, seen[:6]))}. If -1 marks known negatives and 0 the unlabelled, "
+            'say labels_mean="pnu".'
+        )
+    normalise_pu_labels(column, labels_mean=labels_mean)
+    return column
+
+
+def classes_of(labels: np.ndarray, labels_mean: LabelScheme) -> np.ndarray:
+    """Return what a prediction says for negative and for positive, in the labels' own words.
+
+    Who marks the unlabelled by -1 gets -1 for negative; known negatives are -1 anyway.
+    """
+    seen = np.unique(labels)
+    return seen if labels_mean == "pu" else seen[seen != 0][[0, -1]]
+
+
+def read_paths(
+    paths: Sequence[PathLike],
+    labels: np.ndarray,
+    labels_mean: LabelScheme,
+    data: OwnConfig,
+    kind: ImageKind,
+) -> OneSided:
+    """Read image files with their labels, as `onesided fit --table` reads those it lists."""
+    if kind == "vector":
+        raise DataError("kind='vector' does not go with image files. Leave it out.")
+    if len(paths) != len(labels):
+        raise DataError(
+            f"X holds {len(paths)} samples and y {len(labels)} labels; these must be equal."
+        )
+    _, known = normalise_pu_labels(labels, labels_mean=labels_mean)
+    found = _distinctly_named(paths)
+    groups = [
+        Group(label, f"X ({WORDS[label]})", [found[row] for row in np.flatnonzero(known == label)])
+        for label in (POSITIVE, UNKNOWN, NEGATIVE)
+        if (known == label).any()
+    ]
+    size = (data.image_size, data.image_size) if data.image_size else None
+    decode = partial(decode_all, size=size)
+    return read_groups(groups, decode, tolerate=data.tolerate, scenario=data.scenario, kind=kind)
+
+
+def _distinctly_named(paths: Sequence[PathLike]) -> list[Found]:
+    """Return the files; who lists one twice, as bootstrapping does, has it twice."""
+    seen: set[str] = set()
+    found = []
+    for row, path in enumerate(paths):
+        name = Path(path).as_posix()
+        found.append(Found(Path(path), f"{name} (row {row})" if name in seen else name))
+        seen.add(name)
+    return found
+
+
+def decoded_pieces(
+    paths: Sequence[PathLike], sample_shape: tuple[int, ...]
+) -> Iterator[np.ndarray]:
+    """Yield the images of all files in order, some at a time; one that is no use is named."""
+    if len(sample_shape) != 3:
+        raise DataError(
+            f"X holds paths, and this model was trained on vectors of {sample_shape[0]} numbers."
+        )
+    channels, height, width = sample_shape
+    found = _distinctly_named(paths)
+    for start in range(0, len(found), PIECE):
+        piece = found[start : start + PIECE]
+        decoded = decode_all(piece, channels=channels, size=(height, width), tolerate=1.0, what="X")
+        if decoded.skipped:
+            name, reason = decoded.skipped[0]
+            raise DataError(
+                f"{printable(name)} {reason}. Every row of X gets a score, so leave out what "
+                "cannot be read."
+            )
+        yield decoded.values
+
+
+def image_values(
+    array: np.ndarray, sample_shape: tuple[int, ...], channels: ChannelAxis | None
+) -> np.ndarray:
+    """Return images as the model knows them; its own shape tells which axis the channels are."""
+    shape = array.shape[1:]
+    if len(shape) == 3 and len(sample_shape) == 3:
+        if shape == sample_shape:
+            channels = "first"
+        elif (shape[2], *shape[:2]) == sample_shape:
+            channels = "last"
+    values = checked_values(array, channels=channels)
+    if values.shape[1:] != sample_shape:
+        raise DataError(
+            f"X has shape {array.shape}, and this model was trained on samples of shape "
+            f"{sample_shape}. Bring X to that shape."
+        )
+    return values

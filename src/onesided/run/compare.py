@@ -1,0 +1,67 @@
+"""Other methods beside the one that was asked for, on the same split: is it worth it?"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onesided.core.config import Settings
+from onesided.core.errors import ConfigError
+from onesided.methods import method_named
+from onesided.metrics.threshold import ThresholdRule
+from onesided.run.folder import COMPARISON, RESULT, RunFolder
+from onesided.run.threshold import set_threshold
+
+COMPARED = "compare"
+"""Folder inside a run's folder that holds one run for each method beside it."""
+KEPT = ("method", "seed", "test", "pu", "seconds")
+
+
+def compared_names(text: str, main: str) -> list[str]:
+    """Return the methods of a comma-separated list, each known and none the main one."""
+    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not names:
+        raise ConfigError("--compare names no method. Give some, such as: --compare ce,nnpu")
+    for name in names:
+        method_named(name)
+        if name == main:
+            raise ConfigError(f"--compare names {name}, which is the method of the run itself.")
+    return names
+
+
+def baseline_settings(given: Mapping[str, Any], name: str) -> Settings:
+    """Return the same settings for another method, without those of the first one's own."""
+    return {**given, "method": {"name": name}}
+
+
+def comparison_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what a table of runs is made from, one row per `result.json`."""
+    return [{key: result[key] for key in KEPT} for result in results]
+
+
+def write_comparison(folder: Path, results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Write `compare.json` into the folder of the main run, unless it says the same already."""
+    rows = comparison_rows(results)
+    if read_comparison(folder) != rows:
+        RunFolder(folder, "").write_json(COMPARISON, rows)
+    return rows
+
+
+def move_thresholds(folder: Path, rule: ThresholdRule) -> dict[str, Any]:
+    """Give a run and the runs beside it thresholds by one rule; return the run's new result."""
+    beside = sorted(path.parent for path in (folder / COMPARED).glob(f"*/{RESULT}"))
+    result = set_threshold(folder, rule)
+    if beside:
+        others = {path.name: set_threshold(path, rule) for path in beside}
+        before = [row["method"] for row in read_comparison(folder) if row["method"] in others]
+        write_comparison(folder, [result, *(others[name] for name in before)])
+    return result
+
+
+def read_comparison(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of `compare.json`; none where it is missing or damaged."""
+    try:
+        rows = json.loads((folder / COMPARISON).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []  # whoever needs it makes it again from the results
+    return rows if isinstance(rows, list) else []

@@ -1,0 +1,167 @@
+"""Every score of a run, kept in full: what figures and decisions at any threshold need."""
+
+import zipfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from onesided.core.errors import DataNotFound, OnesidedError
+from onesided.data.dataset import Scenario
+from onesided.engine.checkpoint import replacing
+from onesided.engine.predict import Predictor
+from onesided.methods.base import MethodConfig
+from onesided.metrics.figure import PUEvaluation
+from onesided.metrics.intervals import clopper_pearson
+from onesided.metrics.pu import evaluate_pu
+from onesided.metrics.truth import truth_metrics
+from onesided.run.load import LoadedData, negatives_for_evaluation
+from onesided.run.prior import PriorUsed
+
+AGAIN = "Restore it from a copy, or train again with --overwrite."
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores by part, in row order; what a run does not have is None.
+
+    Attributes:
+        train: Of P and U that were trained on.
+        train_labelled: Which of them are labelled.
+        held_out: Of held-out P and U.
+        held_out_labelled: Which of them are labelled.
+        test: Of the test part.
+        test_truth: Its true classes; for reporting, nothing is chosen by them.
+        negatives: Of known negatives that were not trained on.
+    """
+
+    train: Float64[np.ndarray, "n"]
+    train_labelled: Bool[np.ndarray, "n"]
+    held_out: Float64[np.ndarray, "h"] | None = None
+    held_out_labelled: Bool[np.ndarray, "h"] | None = None
+    test: Float64[np.ndarray, "t"] | None = None
+    test_truth: Int64[np.ndarray, "t"] | None = None
+    negatives: Float64[np.ndarray, "k"] | None = None
+
+    @property
+    def unlabelled(self) -> Float64[np.ndarray, "u"]:
+        """All of U: the items of `scores.csv`, though not in its order."""
+        parts = [self.train[~self.train_labelled]]
+        if self.held_out is not None and self.held_out_labelled is not None:
+            parts.append(self.held_out[~self.held_out_labelled])
+        return np.concatenate(parts)
+
+    def held_out_pair(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the scores of held-out P and of held-out U, None where nothing is held out."""
+        if self.held_out is None or self.held_out_labelled is None:
+            return None
+        return self.held_out[self.held_out_labelled], self.held_out[~self.held_out_labelled]
+
+    def save(self, path: Path) -> None:
+        """Write the scores, in full precision and without a single pickled object."""
+        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
+        present = {name: values for name, values in arrays.items() if values is not None}
+        with replacing(path) as file:
+            np.savez_compressed(file, allow_pickle=False, **present)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote."""
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                scored = cls(**{name: archive[name] for name in archive.files})
+        except FileNotFoundError:
+            raise DataNotFound(
+                f"There is no {path.name} in {path.parent}: the run is not finished, or older "
+                "than this version. Give the same fit command, or train again with --overwrite."
+            ) from None
+        except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise OnesidedError(f"{path} cannot be read ({error}). {AGAIN}") from None
+        scored._check(path)
+        return scored
+
+    def _check(self, path: Path) -> None:
+        pairs = (
+            (self.train, self.train_labelled),
+            (self.held_out, self.held_out_labelled),
+            (self.test, self.test_truth),
+        )
+        for scores, beside in pairs:
+            if (scores is None) != (beside is None) or (
+                scores is not None and beside is not None and scores.shape != beside.shape
+            ):
+                raise OnesidedError(f"{path} is damaged: its arrays do not fit. {AGAIN}")
+
+
+def score_everything(loaded: LoadedData, method: MethodConfig, predictor: Predictor) -> Scored:
+    """Return the scores of every part of the data; each sample is scored once."""
+    train, held_out, test = loaded.split.train, loaded.split.validation, loaded.split.test
+    negatives = negatives_for_evaluation(loaded, method)
+    return Scored(
+        train=predictor.scores(train.values),
+        train_labelled=train.labelled,
+        held_out=None if held_out is None else predictor.scores(held_out.values),
+        held_out_labelled=None if held_out is None else held_out.labelled,
+        test=None if test is None else predictor.scores(test.values),
+        test_truth=None if test is None else test.truth,
+        negatives=None if negatives is None else predictor.scores(negatives.values),
+    )
+
+
+def judge(
+    scored: Scored, threshold: float, evaluation: PUEvaluation | None, prior: PriorUsed | None
+) -> dict[str, Any]:
+    """Return the entries of `result.json` that depend on the threshold.
+
+    Args:
+        scored: Scores of the test part and of known negatives.
+        threshold: A score above it means positive.
+        evaluation: What held-out P and U say at this threshold.
+        prior: The prior that the method was given.
+    """
+    test = None
+    if scored.test is not None and scored.test_truth is not None:
+        test = truth_metrics(scored.test_truth, scored.test, threshold=threshold).to_json()
+    return {
+        "threshold": threshold,
+        "test": test,
+        "pu": evaluation.to_json() if evaluation else None,
+        "known_negatives": _false_alarms(scored.negatives, threshold),
+        "warnings": [
+            *(evaluation.warnings if evaluation else ()),
+            *(prior.notes if prior else ()),
+        ],
+    }
+
+
+def judge_held_out(
+    scored: Scored, threshold: float, *, scenario: Scenario, prior: PriorUsed | None
+) -> PUEvaluation | None:
+    """Return what the scores of held-out P and U say, or None where nothing is held out."""
+    pair = scored.held_out_pair()
+    if pair is None:
+        return None
+    # Held-out parts are capped apart from each other, so the share comes from training.
+    labelled_share = float(scored.train_labelled.mean()) if scenario == "single-set" else None
+    interval = None
+    if prior is not None and prior.low is not None and prior.high is not None:
+        interval = (prior.low, prior.high)
+    return evaluate_pu(
+        *pair,
+        threshold=threshold,
+        scenario=scenario,
+        prior=prior.value if prior else None,
+        prior_interval=interval,
+        labelled_share=labelled_share,
+    )
+
+
+def _false_alarms(scores: np.ndarray | None, threshold: float) -> dict[str, Any] | None:
+    """Return how many known negatives are wrongly called positive, with an exact interval."""
+    if scores is None:
+        return None
+    wrong, count = int((scores > threshold).sum()), len(scores)
+    low, high = clopper_pearson(wrong, count)
+    return {"count": count, "called_positive": wrong / count, "low": low, "high": high}

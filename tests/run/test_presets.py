@@ -1,0 +1,107 @@
+"""A preset spends steps, however many of them a method needs for a pass."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from onesided.core.batch import Batching, Mixed, Stratified
+from onesided.data.dataset import PUDataset, Selection
+from onesided.data.loader import Loader
+from onesided.engine.train_config import TrainConfig
+from onesided.methods import METHODS
+from onesided.methods.base import GradientMethod
+from onesided.run.presets import STEPS, Amount, preset_settings
+from tests.contract.cases import Case, build, toy_split
+
+ROWS, LABELLED = 4000, 300
+
+
+def planned(method: str, **train: Any) -> dict[str, Any]:  # noqa: ANN401 - any setting
+    given = {"method": {"name": method}, "train": train}
+    settings = preset_settings(
+        "quick",
+        data_name="folders",
+        method_name=method,
+        amount=Amount(ROWS, LABELLED),
+        given=given,
+    )
+    return dict(settings["train"])
+
+
+def steps_of_an_epoch(method: str, batch_size: int, **train: Any) -> int:  # noqa: ANN401
+    """Count as the loader counts."""
+    labelled = np.arange(ROWS) < LABELLED
+    values = Selection(np.zeros((ROWS, 1), np.float32), np.arange(ROWS))
+    data = PUDataset(values, labelled, np.zeros(ROWS, np.int64), ("",) * ROWS)
+    loader = Loader(data, "vector", batch_size, torch.device("cpu"))
+    choice = TrainConfig.from_settings(train)
+    batching: Batching = METHODS[method].from_settings({}).batching(batch_size)
+    if choice.batching == "mixed":
+        batching = Mixed()
+    if choice.batching == "stratified":
+        batching = Stratified(choice.positives_per_batch)
+    return loader.steps(batching)
+
+
+@pytest.mark.parametrize("method", ["ncpu", "nnpu", "vpu", "tedn", "holisticpu"])
+@pytest.mark.parametrize(
+    "train",
+    [
+        {},
+        {"batching": "mixed"},
+        {"batching": "stratified"},
+        {"batching": "stratified", "positives_per_batch": 20},
+    ],
+    ids=str,
+)
+def test_quick_spends_its_steps_whatever_the_batches_are_made_of(
+    method: str, train: dict[str, Any]
+) -> None:
+    plan = planned(method, **train)
+    asked = {key: plan[key] for key in ("batching", "positives_per_batch") if key in plan}
+    per_epoch = steps_of_an_epoch(method, plan["batch_size"], **{**asked, **train})
+    assert abs(plan["epochs"] * per_epoch - STEPS["quick"]) <= per_epoch / 2
+
+
+def preset_of(name: str, method: dict[str, Any], *, images: bool = True) -> dict[str, Any]:
+    given = {"method": {"name": "ncpu", **method}}
+    return preset_settings(
+        name,
+        data_name="cifar10",
+        method_name="ncpu",
+        amount=Amount(41_000, 1_000, images=images),
+        given=given,
+    )
+
+
+def test_short_runs_take_the_variant_made_for_them_and_not_the_weights_of_1300_epochs() -> None:
+    method = preset_of("quick", {})["method"]
+    assert (method["variant"], method["alignment_weight"], method["entropy_weight"]) == (
+        "budget",
+        1.0,
+        0.0,
+    )
+    assert preset_of("quick", {"variant": "paper"})["method"]["alignment_weight"] == 50.0
+    assert "variant" not in preset_of("paper", {}).get("method", {})
+
+
+def test_a_quarter_of_every_batch_is_positive_in_short_runs() -> None:
+    train = preset_of("quick", {})["train"]
+    assert (train["batching"], train["positives_per_batch"]) == ("stratified", 32)
+    assert "batching" not in preset_of("quick", {"variant": "paper"})["train"]
+
+
+def test_standard_has_more_steps_and_a_wider_network_for_images_than_quick() -> None:
+    quick, standard = preset_of("quick", {}), preset_of("standard", {})
+    assert standard["train"]["epochs"] == 4 * quick["train"]["epochs"]
+    assert standard["network"]["width"] > quick["network"]["width"]
+    assert "width" not in preset_of("quick", {}, images=False)["network"]
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_a_method_batches_as_its_settings_say(name: str) -> None:
+    method = build(Case(name), toy_split())
+    if isinstance(method, GradientMethod):
+        assert method.batching == Case(name).config().batching(24)

@@ -1,0 +1,163 @@
+"""The threshold of a run: chosen from P and U alone, told in a sentence, stored everywhere."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onesided.core.errors import ConfigError, DataNotFound, OnesidedError
+from onesided.metrics.intervals import clopper_pearson
+from onesided.metrics.threshold import HALF, parse_rule
+from onesided.run.scored import Scored, judge, judge_held_out
+from onesided.run.threshold import check_rule, choose_threshold
+
+
+def clouds(seed: int = 0) -> Scored:
+    """Scores of a good model: positives high, four in ten of U among them."""
+    random = np.random.default_rng(seed)
+
+    def scores(positives: int, unlabelled: int) -> tuple[np.ndarray, np.ndarray]:
+        hidden = round(0.4 * unlabelled)
+        high = random.beta(8, 2, positives + hidden)
+        low = random.beta(2, 8, unlabelled - hidden)
+        return np.concatenate([high, low]), np.arange(positives + unlabelled) < positives
+
+    train, held_out = scores(100, 500), scores(60, 200)
+    return Scored(*train, *held_out)
+
+
+SCORED = clouds()
+PAIR = SCORED.held_out_pair()
+assert PAIR is not None
+positives, unlabelled = PAIR
+
+
+def test_a_half_is_the_model_s_own_and_nothing_has_to_be_told() -> None:
+    chosen = choose_threshold(HALF, SCORED, None)
+    assert chosen.value == 0.5
+    assert chosen.notices == ()
+    assert chosen.to_json("onesided fit")["rule"] == "0.5"
+
+
+def test_a_number_is_taken_as_it_is() -> None:
+    chosen = choose_threshold(parse_rule("0.73"), SCORED, None)
+    assert chosen.value == 0.73
+    assert chosen.notices == (chosen.sentence,)
+    assert "Threshold 0.73 by the rule 0.73" in chosen.sentence
+
+
+def test_top_k_counts_all_of_u_also_what_was_trained_on() -> None:
+    chosen = choose_threshold(parse_rule("top-k=123"), SCORED, None)
+    assert (SCORED.unlabelled > chosen.value).sum() == 123
+    assert "123 of 700 unlabelled items" in chosen.sentence
+
+
+def test_ties_at_the_cut_are_told() -> None:
+    tied = replace(SCORED, train=np.where(SCORED.train > 0.5, 0.9, SCORED.train), held_out=None)
+    tied = replace(tied, held_out_labelled=None)
+    count = int((tied.unlabelled == 0.9).sum())
+    chosen = choose_threshold(parse_rule("top-k=10"), tied, None)
+    assert (tied.unlabelled > chosen.value).sum() == 0
+    assert f"0 of 500 unlabelled items that were scored lie above it, not 10: {count} items" in (
+        chosen.sentence
+    )
+
+
+@pytest.mark.parametrize("recall", [0.5, 0.9, 1.0])
+def test_recall_is_told_with_its_exact_interval(recall: float) -> None:
+    chosen = choose_threshold(parse_rule(f"recall={recall}"), SCORED, None)
+    found = int((positives > chosen.value).sum())
+    assert found == np.ceil(recall * 60)
+    low, high = clopper_pearson(found, 60)
+    assert f"{found} of 60 held-out positives" in chosen.sentence
+    assert f"95 % interval {low:.3f} to {high:.3f}" in chosen.sentence
+
+
+def test_the_prior_of_the_run_goes_before_an_estimate_and_a_given_one_before_both() -> None:
+    given = choose_threshold(parse_rule("prior=0.25"), SCORED, 0.4)
+    known = choose_threshold(parse_rule("prior"), SCORED, 0.3)
+    estimated = choose_threshold(parse_rule("prior"), SCORED, None)
+    shares = [(unlabelled > one.value).mean() for one in (given, known, estimated)]
+    assert shares[:2] == [0.25, 0.3]
+    assert shares[2] == pytest.approx(0.4, abs=0.1)
+    assert "as given" in given.sentence
+    assert "prior of this run" in known.sentence
+    assert "estimated by BBE" in estimated.sentence
+
+
+def test_without_a_held_out_part_a_given_prior_is_met_on_all_of_u() -> None:
+    alone = replace(SCORED, held_out=None, held_out_labelled=None)
+    chosen = choose_threshold(parse_rule("prior=0.2"), alone, None)
+    assert (alone.unlabelled > chosen.value).mean() == 0.2
+
+
+def test_max_f1_is_better_than_half_by_lee_and_liu_s_criterion() -> None:
+    chosen = choose_threshold(parse_rule("max-f1"), SCORED, None)
+
+    def criterion(threshold: float) -> float:
+        called = (unlabelled > threshold).sum()
+        return float((positives > threshold).mean() ** 2 / ((called + 1) / 201))
+
+    assert all(criterion(chosen.value) >= criterion(t) - 1e-12 for t in np.linspace(0, 1, 101))
+    assert f"{criterion(chosen.value):.3f}" in chosen.sentence
+    assert "a little too good" in chosen.sentence
+
+
+def test_truth_and_known_negatives_choose_nothing() -> None:
+    random = np.random.default_rng(1)
+    known = replace(
+        SCORED, test=random.random(50), test_truth=np.arange(50) % 2, negatives=random.random(9)
+    )
+    for rule in map(parse_rule, ("prior", "max-f1", "recall=0.8", "top-k=50", "0.6")):
+        assert choose_threshold(rule, known, None) == choose_threshold(rule, SCORED, None)
+
+
+@pytest.mark.parametrize("text", ["prior", "max-f1", "recall=0.9"])
+def test_rules_about_held_out_items_need_some(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"holds none out.*data\.held_out"):
+        check_rule(parse_rule(text), unlabelled=100, held_out=False)
+    check_rule(parse_rule(text), unlabelled=100, held_out=True)
+
+
+def test_more_items_than_there_are_cannot_be_called() -> None:
+    check_rule(parse_rule("top-k=100"), unlabelled=100, held_out=False)
+    with pytest.raises(ConfigError, match="more items than there are unlabelled ones: 100"):
+        check_rule(parse_rule("top-k=101"), unlabelled=100, held_out=False)
+
+
+def test_scores_survive_the_file_to_the_bit(tmp_path: Path) -> None:
+    known = replace(SCORED, test=np.array([0.1, 1 - 1e-16]), test_truth=np.array([0, 1]))
+    known.save(tmp_path / "scores.npz")
+    back = Scored.load(tmp_path / "scores.npz")
+    for name in ("train", "train_labelled", "held_out", "held_out_labelled", "test", "test_truth"):
+        assert np.array_equal(getattr(back, name), getattr(known, name)), name
+    assert back.negatives is None
+
+
+def test_a_file_of_scores_that_is_missing_or_damaged_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "scores.npz"
+    with pytest.raises(DataNotFound, match="same fit command"):
+        Scored.load(path)
+    path.write_bytes(b"no archive")
+    with pytest.raises(OnesidedError, match="cannot be read"):
+        Scored.load(path)
+    np.savez(path, train=np.zeros(3), train_labelled=np.zeros(4, dtype=bool))
+    with pytest.raises(OnesidedError, match="do not fit"):
+        Scored.load(path)
+    np.savez(path, train=np.zeros(3), stranger=np.zeros(3))
+    with pytest.raises(OnesidedError, match="cannot be read"):
+        Scored.load(path)
+
+
+def test_figures_are_those_of_the_threshold() -> None:
+    known = replace(SCORED, negatives=np.array([0.1, 0.65, 0.9, 0.2]))
+    for threshold in (0.3, 0.7):
+        evaluation = judge_held_out(known, threshold, scenario="single-set", prior=None)
+        judged = judge(known, threshold, evaluation, None)
+        figures = judged["pu"]["figures"]
+        assert figures["recall"]["value"] == (positives > threshold).mean()
+        assert figures["share_positive"]["value"] == (unlabelled > threshold).mean()
+        assert judged["known_negatives"]["called_positive"] == (0.5 if threshold < 0.65 else 0.25)
+        assert judged["test"] is None
+        assert judged["threshold"] == threshold
