@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from benchmarks.command import main as command
 from benchmarks.grid import Budget, Entry, Grid, entry
-from onesided.core.config import Settings
+from onesided.core.config import Settings, merge
 from onesided.run.config import RunConfig, SetConfig
 from onesided.run.presets import Amount, preset_settings
 
@@ -29,19 +29,11 @@ WORDS = (
 )
 
 
-def grid(names: Sequence[str], given: Settings) -> Grid:
-    """Return the comparison on these data sets."""
-    return Grid(
-        name="budget",
-        title="What minutes buy",
-        words=WORDS,
-        entries=tuple(row for name in names for row in _rows(name, given)),
-    )
-
-
-def _rows(data_name: str, given: Settings) -> list[Entry]:
+def rows_of(data_name: str, given: Settings) -> list[Entry]:
+    """Return the rows of one data set: NcPU as the preset runs it, others beside it."""
     quick = quick_settings(data_name, given)
-    budget = Budget(given.get("data", {}), quick["network"], quick["train"])
+    network = merge(quick["network"], given.get("network", {}))
+    budget = Budget(given.get("data", {}), network, quick["train"])
     robust = {"alignment": "robust", "alignment_weight": quick["method"]["alignment_weight"]}
     pace = {"warmup_epochs": quick["method"]["warmup_epochs"]}
     methods: dict[str, Settings] = {
@@ -52,6 +44,16 @@ def _rows(data_name: str, given: Settings) -> list[Entry]:
         "Supervised": {"name": "supervised"},
     }
     return [entry(label, data_name, budget, method) for label, method in methods.items()]
+
+
+def grid(names: Sequence[str], given: Settings) -> Grid:
+    """Return the comparison on these data sets."""
+    return Grid(
+        name="budget",
+        title="What minutes buy",
+        words=WORDS,
+        entries=tuple(row for name in names for row in rows_of(name, given)),
+    )
 
 
 def quick_settings(data_name: str, given: Settings) -> Settings:

@@ -5,6 +5,7 @@
 from (tables.py), and only this module writes it.
 """
 
+import hashlib
 import json
 import sys
 import traceback
@@ -26,8 +27,10 @@ from benchmarks.records import (
 )
 from onesided.core.config import Settings, merge
 from onesided.core.errors import ConfigError, Interrupted, OnesidedError
+from onesided.engine.train_config import choose_device
 from onesided.methods import method_named
 from onesided.run.config import PATHS, Prior, RunConfig
+from onesided.run.embed import seen_through
 from onesided.run.execute import run
 from onesided.run.folder import RESULT, RunFolder, read_json
 from onesided.run.load import LoadedData, load_data
@@ -170,7 +173,7 @@ def run_grid(
         if only in (None, one.data_name)
     ]
     # A wrong setting or a missing file is told at once, not after an hour of training.
-    loaded = _load_all(config for _, config in chosen)
+    loaded = _load_all((config for _, config in chosen), places.work)
     collected = Collected(grid, places.results, seeds)
     records = []
     for number, (label, config) in enumerate(chosen, start=1):
@@ -262,16 +265,24 @@ class Collected:
                 yield record
 
 
-def _load_all(configs: Iterable[RunConfig]) -> dict[str, LoadedData]:
+def _load_all(configs: Iterable[RunConfig], work: Path) -> dict[str, LoadedData]:
     loaded: dict[str, LoadedData] = {}
     for config in configs:
-        if _data_key(config) not in loaded:
-            loaded[_data_key(config)] = load_data(config.data)
+        key = _data_key(config)
+        if key not in loaded:
+            # Images go through a frozen network once for all runs, not once for each.
+            work.mkdir(parents=True, exist_ok=True)
+            features = work / f"features-{hashlib.sha256(key.encode()).hexdigest()[:8]}.npy"
+            device = choose_device(config.train.device)
+            data = load_data(config.data)
+            loaded[key] = seen_through(config.network, data, device, cache=features)
     return loaded
 
 
 def _data_key(config: RunConfig) -> str:
-    return json.dumps(config.data.model_dump(mode="json"), sort_keys=True)
+    data = config.data.model_dump(mode="json", exclude={"root"})
+    network = config.network.identity() if config.network.trained == "head" else None
+    return json.dumps([data, network], sort_keys=True)
 
 
 def _in_one_line(record: Record) -> str:

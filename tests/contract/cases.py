@@ -49,6 +49,7 @@ CASES = [
     Case("ncpu", {"variant": "released"}),
     Case("ncpu", {"variant": "budget"}),
     Case("pico", {"variant": "ncpu-paper"}),
+    Case("pico", {"variant": "plus", "neighbours_from": 2}),
     Case("wsc", {"variant": "ncpu-paper"}),
     Case("wsc", {"transition": "known", "known_prior": 0.4}),
     Case("lagam", {"neighbours_from": 1}),

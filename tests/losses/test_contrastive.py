@@ -225,3 +225,18 @@ def test_the_binary_weights_attract_a_class_all_the_way() -> None:
     weights = {"view_weight": 0.5, "class_weight": 1.0, "repulsion_weight": 1.0}
     costs = [pull_at(s, **weights) for s in (0.1, 0.4, 0.7, 0.99)]
     assert costs == sorted(costs, reverse=True)
+
+
+def test_weights_of_anchors_multiply_their_part_of_the_mean() -> None:
+    anchor, others = units(4, 0), units(7, 1)
+    positive = torch.rand(4, 11, generator=torch.Generator().manual_seed(2)) < 0.4
+    weight = torch.tensor([0.5, 0.1, 0.0, 2.0], dtype=torch.float64)
+
+    def loss(of: Tensor) -> float:
+        return float(
+            supervised_contrastive_loss(anchor, others, positive, temperature=0.5, weight=of)
+        )
+
+    each = [loss(row) for row in torch.eye(4, dtype=torch.float64)]
+    assert loss(weight) == pytest.approx(float(weight @ torch.tensor(each).double()))
+    assert sum(each) == pytest.approx(slow_supervised(anchor, others, positive, 0.5))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from onesided.core.errors import ConfigError
 from onesided.core.rng import numpy_generator
-from onesided.losses.mixup import draw_share, mix
+from onesided.losses.mixup import draw_share, mix, partner, partner_offset
 
 
 def test_the_same_place_draws_the_same_share() -> None:
@@ -60,3 +60,16 @@ def test_standardising_before_or_after_mixing_is_the_same(share: float) -> None:
     before = mix(standardise(first), standardise(second), share)
     after = standardise(mix(first, second, share))
     torch.testing.assert_close(before, after, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("shards", [(6,), (2, 4), (3, 3), (1, 5)])
+def test_partners_are_mutual_and_of_one_shard_also_when_shards_are_joined(
+    shards: tuple[int, ...],
+) -> None:
+    offset = torch.cat([partner_offset(size, torch.device("cpu")) for size in shards])
+    of_shard = torch.repeat_interleave(torch.arange(len(shards)), torch.tensor(shards))
+    numbers = torch.arange(6.0)
+    assert torch.equal(partner(partner(numbers, offset), offset), numbers)
+    assert torch.equal(partner(of_shard.double(), offset), of_shard.double())
+    alone = int((partner(numbers, offset) == numbers).sum())
+    assert alone == sum(size % 2 for size in shards)

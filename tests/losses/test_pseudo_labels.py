@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from onesided.losses.pseudo_labels import confident_consistency, soft_label_cost
+from onesided.losses.pseudo_labels import confident_consistency, sharpened, soft_label_cost
 
 
 def double(*values: float) -> Tensor:
@@ -69,3 +69,16 @@ def test_the_teacher_learns_nothing_from_its_student() -> None:
     assert weak.grad is None
     assert strong.grad is not None
     assert float(strong.grad) < 0
+
+
+def test_a_guess_is_sharpened_to_the_number_computed_by_hand() -> None:
+    found = sharpened(double(0.6, 0.4)[None], temperature=0.07)[0]
+    assert found.tolist() == pytest.approx([0.99695850, 0.00304150], abs=1e-8)
+
+
+@given(st.floats(0, 1), st.floats(0.05, 1))
+def test_sharpening_keeps_the_order_and_the_sum(positive: float, temperature: float) -> None:
+    found = sharpened(double(positive, 1 - positive)[None], temperature=temperature)[0].tolist()
+    assert sum(found) == pytest.approx(1)
+    assert abs(found[0] - 0.5) >= abs(positive - 0.5) - 1e-9
+    assert (found[0] - 0.5) * (positive - 0.5) >= 0

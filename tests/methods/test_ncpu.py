@@ -88,8 +88,9 @@ class SlowNcPU:
 
         aligned = []
         for i in range(BATCH):
+            alone = warm or c.alignment == "self"
             peers = [
-                j for j in range(BATCH) if i == j or (not warm and predicted[i] == predicted[j])
+                j for j in range(BATCH) if i == j or (not alone and predicted[i] == predicted[j])
             ]
             aligned.append(mean([self._pair(q[i], k[j], i == j) for j in peers]))
         entropy = mean([-sum(p * math.log(p) for p in probability) for probability in learner])
@@ -168,6 +169,8 @@ class SlowNcPU:
         return target
 
     def _pair(self, q: Tensor, k: Tensor, itself: bool) -> float:
+        if self.config.alignment == "self":
+            return 2 - 2 * float(q @ k)
         low, high = 1e-4, 1 - 1e-4
         if self.config.bound == "coordinate":
             c = float(q.clamp(low, high) @ k.clamp(low, high))
@@ -337,6 +340,19 @@ def test_a_target_judge_scores_new_samples_and_is_all_that_is_saved() -> None:
     again.load_state_dict(ours.inference_state(), strict=False)
     assert torch.equal(again.classify(samples), before)
     assert torch.equal(again.embed(samples), ours.embed(samples))
+
+
+@pytest.mark.parametrize(("epoch", "momentum"), [(0, 0.1), (4, 0.5), (1000, 0.99)])
+def test_a_judge_follows_fast_at_first(epoch: int, momentum: float) -> None:
+    ours = method(variant="budget")
+    before = ours.judge.copies[0].weight.clone() if ours.judge else torch.empty(0)
+    with torch.no_grad():
+        ours.classifier.weight.add_(1.0)
+    views = {role: torch.rand(BATCH, 2, dtype=torch.float64) for role in ours.views}
+    ours(PUBatch(random_batch(0).row, random_batch(0).labelled, views), at(epoch))
+    assert ours.judge is not None
+    moved = (ours.judge.copies[0].weight - before).mean()
+    assert float(moved) == pytest.approx(1 - momentum)
 
 
 def test_the_paper_budget_changes_nothing() -> None:

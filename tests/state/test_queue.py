@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from onesided.core.labels import UNKNOWN
-from onesided.state.queue import KeyQueue
+from onesided.state.queue import KeyQueue, TrustedKeyQueue
 
 
 def queue(length: int, seed: int = 0) -> KeyQueue:
@@ -65,3 +65,24 @@ def test_a_restored_queue_goes_on_where_it_was() -> None:
     for state in (first, second):
         state.push(*batch(4, 3))
     assert torch.equal(first.read()[1], second.read()[1])
+
+
+@pytest.mark.parametrize("sizes", [[3, 3, 3], [8], [5, 1, 7], [11]])
+def test_trust_goes_round_with_the_keys(sizes: list[int]) -> None:
+    state = TrustedKeyQueue(8, 3, torch.Generator().manual_seed(0))
+    assert not state.read_trust().any()
+    first = 0
+    for size in sizes:
+        keys, labels = batch(size, first)
+        state.push(keys, labels, labels % 3 == 0)
+        first += size
+    labels = state.read()[1]
+    assert torch.equal(state.read_trust(), (labels % 3 == 0) & (labels != UNKNOWN))
+
+
+def test_what_is_pushed_without_trust_is_not_trusted() -> None:
+    state = TrustedKeyQueue(4, 3, torch.Generator().manual_seed(0))
+    keys, labels = batch(4, 0)
+    state.push(keys, labels, torch.ones(4, dtype=torch.bool))
+    state.push(keys[:2], labels[:2])
+    assert state.read_trust().tolist() == [False, False, True, True]

@@ -29,6 +29,7 @@ def supervised_contrastive_loss(
     positive: Bool[Tensor, "batch pool"],
     *,
     temperature: float,
+    weight: Float[Tensor, "batch"] | None = None,
 ) -> Float[Tensor, ""]:
     """Pull every anchor towards its positives in the pool, against all of the pool.
 
@@ -41,13 +42,15 @@ def supervised_contrastive_loss(
         others: The rest of the pool.
         positive: Which members an anchor is pulled to; itself is passed over. An anchor
             without any costs nothing.
+        weight: Of each anchor in the mean over the batch; None counts all alike.
     """
     similarity = _similarity_to_pool(anchor, others) / temperature
     itself = _itself(similarity)
     against = similarity.masked_fill(itself, -torch.inf).logsumexp(dim=1, keepdim=True)
     chosen = positive & ~itself
     cost = (against - similarity).where(chosen, 0).sum(dim=1)
-    return (cost / chosen.sum(dim=1).clamp(min=1)).mean()
+    per_anchor = cost / chosen.sum(dim=1).clamp(min=1)
+    return (per_anchor if weight is None else weight * per_anchor).mean()
 
 
 def instance_contrastive_loss(

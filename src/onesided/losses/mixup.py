@@ -4,6 +4,7 @@
 |----------------|-----------------|---------------------------------------------------------|
 | a, lambda      | `share`         | share of the first sample in the mixture                |
 | Beta(al, al)   | `concentration` | al: near 0 a is close to 0 or 1, at 1 uniform, large 1/2 |
+| pi(i) - i      | `offset`        | how far a row's partner is from it in the batch         |
 
 A network that is asked to be linear between samples cannot be steep around a few of them
 (Zhang et al., mixup: Beyond Empirical Risk Minimization, ICLR 2018). Randomness is drawn
@@ -11,7 +12,8 @@ by the caller's generator, so that a draw belongs to a place and not to the orde
 """
 
 import numpy as np
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from onesided.core.errors import ConfigError
@@ -40,3 +42,20 @@ def mix(
     up to 1.
     """
     return share * first + (1 - share) * second
+
+
+def partner_offset(batch: int, device: torch.device) -> Int64[Tensor, "batch"]:
+    """Return how far each row's partner is: rows pair up, a last odd one stays alone.
+
+    Neighbours of a shuffled batch are as good as random partners, and both are in one
+    process's shard. As offsets, because they stay right when shards are put together.
+    """
+    offset = 1 - 2 * (torch.arange(batch, device=device) % 2)
+    if batch % 2:
+        offset[-1] = 0
+    return offset
+
+
+def partner(values: Float[Tensor, "n *sample"], offset: Int64[Tensor, "n"]) -> Tensor:
+    """Return for each row what its partner has."""
+    return values[torch.arange(len(offset), device=offset.device) + offset]

@@ -7,6 +7,7 @@
 | y       | `positive`        | soft label: how much of a positive, in [0, 1] |
 | weak    | `teacher`         | margins of the weakly changed views           |
 | strong  | `student`         | margins of the strongly changed views         |
+| T       | `temperature`     | of a guess: below 1 it becomes surer           |
 """
 
 import torch
@@ -37,3 +38,14 @@ def confident_consistency(
     sure = teacher.abs().sigmoid() >= confidence
     cost = -F.logsigmoid(torch.where(teacher > 0, student, -student))
     return cost.where(sure, 0.0)
+
+
+def sharpened(
+    probability: Float[Tensor, "n classes"], *, temperature: float
+) -> Float[Tensor, "n classes"]:
+    """Return guesses made surer: proportional to p^(1/T), each row summing to 1.
+
+    What MixMatch (Berthelot et al., NeurIPS 2019) does to its guesses, and PiCO+ to those
+    of rows that it does not trust. By logarithms: the 14th power of a small number is none.
+    """
+    return (probability.log() / temperature).softmax(dim=1)

@@ -79,7 +79,8 @@ class AlignmentBranch(nn.Module):
     ) -> tuple[Float[Tensor, "batch dim"], Float[Tensor, "batch dim"]]:
         """Return the normalised queries q~ and keys k~ of this shard."""
         query = self.queries(backbone(batch.views["query"]))
-        _, key = self.keys(backbone, batch.views["key"])
+        momentum = self.config.encoder_momentum
+        _, key = self.keys(backbone, batch.views["key"], momentum=momentum)
         return query, key
 
     def queries(self, features: Float[Tensor, "batch width"]) -> Float[Tensor, "batch dim"]:
@@ -87,10 +88,10 @@ class AlignmentBranch(nn.Module):
         return F.normalize(self.predictor(self.projector(features)).float(), dim=1)
 
     def keys(
-        self, backbone: Backbone, samples: Float[Tensor, "batch *sample"]
+        self, backbone: Backbone, samples: Float[Tensor, "batch *sample"], *, momentum: float
     ) -> tuple[Float[Tensor, "batch width"], Float[Tensor, "batch dim"]]:
         """Let the target network follow; return its features and the normalised keys k~."""
-        self.target.follow(backbone, self.projector, momentum=self.config.encoder_momentum)
+        self.target.follow(backbone, self.projector, momentum=momentum)
         features, key = self.target.layers(samples)
         return features, F.normalize(key.float(), dim=1)
 

@@ -41,7 +41,7 @@ from onesided.core.rng import numpy_generator
 from onesided.losses.classification import mean_or_zero
 from onesided.losses.contrastive import nearest_in_pool, own_key, supervised_contrastive_loss
 from onesided.losses.meta_label import LinearView, balanced_soft_cross_entropy, meta_gradient
-from onesided.losses.mixup import draw_share, mix
+from onesided.losses.mixup import draw_share, mix, partner, partner_offset
 from onesided.methods.base import Card, GradientMethod, Needs
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import projector
@@ -163,8 +163,8 @@ class LaGAM(GradientMethod):
         weak = batch.views["weak"]
         outputs = self._clean_outputs(batch.clean) if self._settled(clock) else {}
         features = self.backbone(weak)
-        offset = _partner_offset(len(weak), weak.device)
-        mixed = mix(weak, weak[_index(offset)], self._mixing_share(clock))
+        offset = partner_offset(len(weak), weak.device)
+        mixed = mix(weak, partner(weak, offset), self._mixing_share(clock))
         return Outputs(
             {
                 **outputs,
@@ -262,8 +262,8 @@ class LaGAM(GradientMethod):
         self, outputs: Outputs, target: Float[Tensor, "batch 2"], clock: Clock
     ) -> Float[Tensor, ""]:
         """Return B on mixed samples, whose labels are mixed as they are."""
-        partner = target[_index(outputs["partner_offset"])]
-        mixed = mix(target, partner, self._mixing_share(clock))
+        other = partner(target, outputs["partner_offset"])
+        mixed = mix(target, other, self._mixing_share(clock))
         return balanced_soft_cross_entropy(outputs["mixed_margin"], mixed)
 
     def _group(
@@ -281,18 +281,3 @@ class LaGAM(GradientMethod):
         if clock.epoch >= self.config.neighbours_from and self.config.neighbours:
             group = group | nearest_in_pool(query, key, count=self.config.neighbours)
         return group
-
-
-def _partner_offset(batch: int, device: torch.device) -> Int64[Tensor, "batch"]:
-    """Return how far each row's partner is: rows pair up, a last odd one stays alone.
-
-    As offsets, because they stay right when shards are put together.
-    """
-    offset = 1 - 2 * (torch.arange(batch, device=device) % 2)
-    if batch % 2:
-        offset[-1] = 0
-    return offset
-
-
-def _index(offset: Int64[Tensor, "batch"]) -> Int64[Tensor, "batch"]:
-    return torch.arange(len(offset), device=offset.device) + offset

@@ -187,12 +187,23 @@ class NcPU(GradientMethod):
         if self.config.views == "two":
             logits = self.classifier(features)
         query = self.branch.queries(features)
-        key_features, key = self.branch.keys(self.backbone, batch.views["key"])
+        momentum = self._encoder_momentum(clock)
+        key_features, key = self.branch.keys(self.backbone, batch.views["key"], momentum=momentum)
         outputs = {"logits": logits, "query": query, "key": key}
         if self.judge is not None:
-            self.judge.follow(self.classifier, momentum=self.config.encoder_momentum)
+            self.judge.follow(self.classifier, momentum=momentum)
             outputs["judged"] = self.judge(key_features)
         return Outputs(outputs)
+
+    def _encoder_momentum(self, clock: Clock) -> float:
+        """Return eta; a judge starts with less, or in a short run it never left its first weights.
+
+        After t steps at most (1 + t) / (10 + t), as is usual for averages of weights.
+        """
+        if self.judge is None:
+            return self.config.encoder_momentum
+        done = clock.epoch * clock.steps + clock.step
+        return min(self.config.encoder_momentum, (1 + done) / (10 + done))
 
     def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
         """Return the judge's logits for plain images."""

@@ -16,7 +16,8 @@ what the sample is taught next. Symbols:
 
 Differs from the original, which knows no PU data, as the NcPU paper does (its appendix
 on PiCO and WSC): unlabelled targets start as negative instead of undecided.
-Ties, as between prototypes that are still zero, fall to negative.
+Ties, as between prototypes that are still zero, fall to negative. Its successor PiCO+ is in
+`pico_plus.py`.
 """
 
 from collections.abc import Mapping
@@ -69,10 +70,11 @@ class PiCOConfig(VariantConfig):
             "target_momentum": 0.99,
             "final_target_momentum": 0.95,
         },
+        "plus": {"refinement": "reliable", "warmup_epochs": 5},
     }
-    variant: Literal["published", "ncpu-paper"] = "published"
-    """A bundle of switches: as its authors published it, or as the NcPU authors ran it. Every
-    switch can still be set alone."""
+    variant: Literal["published", "ncpu-paper", "plus"] = "published"
+    """A bundle of switches: as its authors published it, as the NcPU authors ran it, or its
+    successor PiCO+. Every switch can still be set alone."""
     start: Literal["negative", "uniform"] = "negative"
     """What unlabelled rows are taught at first: negative, or both classes alike (original)."""
     classification: Literal["mean", "groups"] = "mean"
@@ -98,6 +100,25 @@ class PiCOConfig(VariantConfig):
     """The same as the schedule ends."""
     projector_width: int = Field(default=512, ge=1)
     """Hidden units of the projector."""
+    refinement: Literal["none", "reliable"] = "none"
+    """Whether all rows are believed alike, or those near their prototype more (PiCO+). The
+    settings below are for the latter only."""
+    reliable_share: float = Field(default=0.6, ge=0, le=1)
+    """Share of the rows that are called reliable, beside the labelled ones."""
+    reliable_weight: float = Field(default=2.0, ge=0)
+    """Weight of the cross entropy on reliable rows."""
+    unreliable_weight: float = Field(default=0.1, ge=0)
+    """Weight of what counts unreliable rows in: their cross entropy, and the contrast of all."""
+    mixup: float = Field(default=4.0, gt=0)
+    """Both parameters of the Beta distribution that mixing shares are drawn from."""
+    neighbours: int = Field(default=16, ge=0)
+    """Nearest members of the pool that an unreliable row is pulled to; 5 on CIFAR-100."""
+    neighbours_from: int = Field(default=100, ge=0)
+    """Epoch from which it is, and from which anchors are weighted."""
+    reliable_anchor: float = Field(default=0.5, ge=0)
+    """Weight of a reliable row in the contrast from then on."""
+    unreliable_anchor: float = Field(default=0.1, ge=0)
+    """The same of an unreliable row."""
 
     card: ClassVar[Card] = Card(
         title="PiCO",
@@ -105,30 +126,38 @@ class PiCOConfig(VariantConfig):
         citation="Wang et al., PiCO: Contrastive Label Disambiguation for Partial Label Learning, "
         "ICLR 2022.",
         fidelity="Written from a description of the method; unlabelled rows start as negative, as "
-        "in the NcPU paper. PiCO+ (reliable samples, mixup) is not included.",
+        "in the NcPU paper. PiCO+ (Wang et al., TPAMI 2024) is the variant `plus`.",
         licence="Authors' code: Apache-2.0; nothing of it is here.",
         good_at="Images whose classes form clusters; needs no prior and no negatives.",
         bad_at="Poor features: votes drift to positive, and nothing speaks for the negatives.",
         variants={
             "published": "its authors' settings (default)",
             "ncpu-paper": "P and U averaged apart, slower targets, weak query, as in NcPU's table",
+            "plus": "PiCO+: rows near their prototype count more, neighbours for the rest, mixup",
         },
     )
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "PiCO":
-        """Return an untrained PiCO."""
+        """Return an untrained PiCO, or PiCO+."""
+        if self.refinement == "reliable":
+            from onesided.methods.pico_plus import PiCOPlus  # it builds on the class below
+
+            return PiCOPlus(self, facts, backbone)
         return PiCO(self, facts, backbone)
 
     def for_budget(self, epochs: int) -> "PiCOConfig":
         """Return settings whose targets can turn within a tenth of so short a run.
 
-        A row votes once per epoch: at 0.95 it takes 14 epochs to turn, at 0.99 69.
+        A row votes once per epoch: at 0.95 it takes 14 epochs to turn, at 0.99 69. PiCO+
+        reaches its neighbours after an eighth of the run, as in its authors' 800 epochs.
         """
         largest = 0.5 ** (1 / max(1.0, LONGEST_HALF_LIFE * epochs))
         return self.model_copy(
             update={
                 "target_momentum": min(self.target_momentum, largest),
                 "final_target_momentum": min(self.final_target_momentum, largest),
+                "warmup_epochs": min(self.warmup_epochs, max(1, round(epochs / 10))),
+                "neighbours_from": min(self.neighbours_from, 1 + round(epochs / 8)),
             }
         )
 

@@ -46,9 +46,13 @@ class Prototypes(nn.Module):
                 moved = average(self.vectors[label_index].double(), rows.double(), momentum)
                 self.vectors[label_index] = F.normalize(moved, dim=0)
 
+    def cosines(self, query: Float[Tensor, "batch width"]) -> Float[Tensor, "batch classes"]:
+        """Return how similar each embedding is to each prototype."""
+        return query @ self.vectors.T.to(query.dtype)
+
     def nearest(self, query: Float[Tensor, "batch width"]) -> Int64[Tensor, "batch"]:
         """Return the class whose prototype is most similar: the vote r of Eq. 10."""
-        return (query @ self.vectors.T.to(query.dtype)).argmax(dim=1)
+        return self.cosines(query).argmax(dim=1)
 
     def similarity(self) -> Float[Tensor, ""]:
         """Return the cosine between the first two prototypes; near 1 they tell nothing apart."""

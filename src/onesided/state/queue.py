@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from onesided.core.labels import UNKNOWN
@@ -29,13 +29,42 @@ class KeyQueue(nn.Module):
     @torch.no_grad()
     def push(self, keys: Float[Tensor, "batch width"], labels: Int64[Tensor, "batch"]) -> None:
         """Write the newest keys over the oldest, going round at the end."""
-        length = len(self.keys)
-        keys, labels = keys[-length:], labels[-length:]
-        spot = (self.place + torch.arange(len(keys), device=self.place.device)) % length
+        keys, labels = keys[-len(self.keys) :], labels[-len(self.keys) :]
+        spot = self._oldest(len(keys))
         self.keys[spot] = keys.to(self.keys)
         self.labels[spot] = labels
-        self.place.add_(len(keys)).remainder_(length)
+        self.place.add_(len(keys)).remainder_(len(self.keys))
 
     def read(self) -> tuple[Float[Tensor, "length width"], Int64[Tensor, "length"]]:
         """Return copies of keys and labels, which a later `push` leaves alone."""
         return self.keys.clone(), self.labels.clone()
+
+    def _oldest(self, count: int) -> Int64[Tensor, "count"]:
+        return (self.place + torch.arange(count, device=self.place.device)) % len(self.keys)
+
+
+class TrustedKeyQueue(KeyQueue):
+    """A queue that also knows of which keys the class was trusted; at first of none (PiCO+)."""
+
+    trusted: Tensor
+
+    def __init__(self, length: int, width: int, generator: torch.Generator) -> None:
+        super().__init__(length, width, generator)
+        self.register_buffer("trusted", torch.zeros(length, dtype=torch.bool))
+
+    @torch.no_grad()
+    def push(
+        self,
+        keys: Float[Tensor, "batch width"],
+        labels: Int64[Tensor, "batch"],
+        trusted: Bool[Tensor, "batch"] | None = None,
+    ) -> None:
+        """Write the newest keys over the oldest, trusted only where it is said so."""
+        mark = torch.zeros_like(labels, dtype=torch.bool) if trusted is None else trusted
+        mark = mark[-len(self.keys) :]
+        self.trusted[self._oldest(len(mark))] = mark
+        super().push(keys, labels)
+
+    def read_trust(self) -> Bool[Tensor, "length"]:
+        """Return a copy of the marks, in the order of the keys."""
+        return self.trusted.clone()

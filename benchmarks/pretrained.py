@@ -1,0 +1,45 @@
+"""What a pretrained network adds: the preset `quick` on frozen ImageNet features.
+
+    python -m benchmarks.pretrained --root DATA     run what is missing, then print the table
+    python -m benchmarks.pretrained --table         print the table of the result file
+    python -m benchmarks.pretrained --docs          write docs/benchmarks/pretrained.md from it
+
+Apart from every from-scratch table: ImageNet's labels name most of what CIFAR shows, so
+these figures say what a practitioner gets, not how good a PU method is.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from benchmarks.budget import QUICK, rows_of
+from benchmarks.command import main as command
+from benchmarks.grid import Grid
+from onesided.core.config import Settings, merge
+
+FROZEN: Settings = {"network": {"name": "efficientnet_lite0", "trained": "head"}}
+WORDS = (
+    "The preset `quick` with `--backbone efficientnet_lite0 --freeze`: every image goes once "
+    "through a network that was trained on ImageNet, and the methods learn on its features. Not "
+    "comparable with the tables from scratch, because ImageNet's labels name most of what these "
+    "images show. Seconds are those of training; looking at the images once comes before, shared "
+    "by all rows."
+)
+
+
+def grid(names: Sequence[str], given: Settings) -> Grid:
+    """Return the comparison on these data sets."""
+    return Grid(
+        name="pretrained",
+        title="What a pretrained network adds",
+        words=WORDS,
+        entries=tuple(row for name in names for row in rows_of(name, merge(FROZEN, given))),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command."""
+    return command(grid(("cifar10",), {}), grid(("toy-images",), QUICK), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

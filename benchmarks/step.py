@@ -1,0 +1,164 @@
+"""What a training step of NcPU costs: plainly written, here, and at the hardware's limit.
+
+python -m benchmarks.step                      both networks, some minutes on a quiet machine
+python -m benchmarks.step --network small      one of them
+python -m benchmarks.step --docs               write the page from the result file, run nothing
+python -m benchmarks.step --quick              tiny networks' worth of work: does it run here?
+
+Three ways are timed in turns, in one process, and medians compared: a plain reference of the
+same mathematics (`benchmarks.step_reference`), the step that `onesided fit` takes, and the limit,
+which is nothing but the convolutions and matrix products of that step, each in the memory
+format that suits it best. Nobody who computes the same numbers with the same convolutions is
+faster than the limit. Pictures are noise: what they show does not change how long they take.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.command import REPOSITORY
+from benchmarks.origin import origin
+from benchmarks.step_limit import seconds_of_products
+from benchmarks.step_page import page, tables
+from benchmarks.step_sides import Problem, Sides, in_turns
+from onesided.core.errors import OnesidedError
+from onesided.engine.train_config import choose_precision
+from onesided.run.folder import RunFolder, read_json
+
+COMMAND = "python -m benchmarks.step"
+RESULT = "step.json"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much work is timed.
+
+    Attributes:
+        batch: Rows in a batch; the paper's is 256, of which ResNet-18 would take minutes.
+        repeats: How often each side is timed.
+        scored: Pictures that inference is timed on.
+    """
+
+    batch: int
+    repeats: int
+    scored: int
+
+
+SIZES: Mapping[str, Size] = {
+    "small": Size(batch=256, repeats=5, scored=512),
+    "resnet18": Size(batch=64, repeats=3, scored=64),
+}
+QUICK = Size(batch=8, repeats=1, scored=4)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Time what is asked for, or write the page; return the exit code."""
+    options = parser().parse_args(argv)
+    try:
+        return _obey(options)
+    except OnesidedError as error:
+        print(f"benchmarks.step: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the options."""
+    options = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    options.formatter_class = argparse.RawDescriptionHelpFormatter
+    options.add_argument("--network", choices=list(SIZES), help="both unless told")
+    options.add_argument("--batch", type=int, help="rows in a batch, for every network timed")
+    options.add_argument("--repeats", type=int, help="times that each side is timed")
+    options.add_argument("--threads", type=int, help="threads of torch; as the machine has cores")
+    options.add_argument("--work", type=Path, help="folder of a quick trial's files")
+    options.add_argument("--quick", action="store_true", help="a few pictures, in seconds")
+    options.add_argument("--docs", action="store_true", help="write the page; run nothing")
+    return options
+
+
+def _obey(options: argparse.Namespace) -> int:
+    results, docs = _places(options)
+    if options.docs:
+        shown = f"benchmarks/results/{RESULT}"
+        text = page(read_json(results / RESULT), source=shown, command=f"{COMMAND} --docs")
+        docs.mkdir(parents=True, exist_ok=True)
+        RunFolder(docs, "").write_text("step.md", text)
+        print(f"Wrote {docs / 'step.md'}")
+        return 0
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    content = measured(_cases(options))
+    results.mkdir(parents=True, exist_ok=True)
+    RunFolder(results, "").write_json(RESULT, content)
+    print(tables(content))
+    return 0
+
+
+def _places(options: argparse.Namespace) -> tuple[Path, Path]:
+    """Return folders of result and page; a quick trial never touches the repository's."""
+    if options.quick or options.work:
+        work = options.work or Path("runs/benchmarks/step-quick")
+        return work, work
+    return REPOSITORY / "benchmarks" / "results", REPOSITORY / "docs" / "benchmarks"
+
+
+def _cases(options: argparse.Namespace) -> Iterable[tuple[str, Size]]:
+    for network in [options.network] if options.network else SIZES:
+        usual = QUICK if options.quick else SIZES[network]
+        batch, repeats = options.batch or usual.batch, options.repeats or usual.repeats
+        yield network, Size(batch, repeats, usual.scored)
+
+
+def measured(cases: Iterable[tuple[str, Size]]) -> dict[str, Any]:
+    """Return the content of the result file."""
+    started, load = origin(), os.getloadavg()[0]
+    precision = choose_precision("auto", torch.device("cpu"))
+    return {
+        "title": "The cost of a training step",
+        "origin": started,
+        "load": round(load, 1),
+        "precision": str(precision).removeprefix("torch."),
+        "networks": [times(network, size) for network, size in cases],
+    }
+
+
+def times(network: str, size: Size) -> dict[str, Any]:
+    """Return the median seconds of each part on each side, for one network."""
+    problem = Problem.drawn(network, batch=size.batch, scored=size.scored)
+    sides = Sides(problem)
+    step_calls, score_calls = sides.products_of_a_step(), sides.products_of_scoring()
+    limit_of_step = seconds_of_products(step_calls, sides.precision, repeats=size.repeats)
+    limit_of_scoring = seconds_of_products(score_calls, sides.precision, repeats=size.repeats)
+    seconds = {
+        "step": in_turns({"reference": sides.reference_step, "ours": sides.our_step}, size.repeats)
+        | {"limit": limit_of_step},
+        "views": in_turns(
+            {"reference": sides.reference_views, "ours": sides.our_views}, size.repeats
+        ),
+        "loss": in_turns({"reference": sides.reference_loss, "ours": sides.our_loss}, size.repeats),
+        "inference": in_turns(
+            {"reference": sides.reference_scores, "ours": sides.our_scores}, size.repeats
+        )
+        | {"limit": limit_of_scoring},
+    }
+    return {
+        "network": network,
+        "sample_shape": list(problem.sample_shape),
+        "batch": size.batch,
+        "scored": size.scored,
+        "repeats": size.repeats,
+        "gflop": {
+            "step": sum(call.flop() for call in step_calls) / 1e9,
+            "inference": sum(call.flop() for call in score_calls) / 1e9,
+        },
+        "seconds": seconds,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

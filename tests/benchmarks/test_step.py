@@ -1,0 +1,195 @@
+"""The step's benchmark: the reference trains the same, and the page says what the file says."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from benchmarks.step import main
+from benchmarks.step_limit import Product, noting_products
+from benchmarks.step_page import page, tables
+from benchmarks.step_reference import PlainNcPU, plain_views, window
+from benchmarks.step_sides import Problem, Sides
+from onesided.core.batch import Mixed
+from onesided.core.clock import Clock
+from onesided.core.labels import NEGATIVE
+from onesided.data.loader import Loader
+from onesided.engine.memory_format import arrange
+from onesided.engine.optimise import build_optimizer, descend
+from onesided.methods.ncpu import NcPUConfig
+from onesided.run.folder import read_json
+
+CPU = torch.device("cpu")
+SMALL = NcPUConfig(warmup_epochs=1, projector_width=16, target_momentum=0.5)
+
+
+def small_problem() -> Problem:
+    return Problem.drawn("small", batch=24, scored=5, side=12, width=0.125, config=SMALL)
+
+
+def test_reference_and_fast_path_train_alike() -> None:
+    problem = small_problem()
+    method, train = problem.method, problem.train
+    reference = PlainNcPU(method, train)
+    arrange(method, problem.sample_shape, CPU)
+    method.train()
+    loader = Loader(problem.data, "photograph", train.batch_size, CPU)
+    optimizer = build_optimizer(method, train)
+    curves: list[tuple[float, float]] = []
+    for epoch in range(3):
+        clock = Clock(0, "train", epoch, 3, 0, 6)
+        for now, batch in loader.epoch(clock, method.views, Mixed()):
+            losses = method.loss(method(batch, now), batch, now)
+            descend(losses, optimizer, train.clip)
+            plain = reference.step(batch.views, batch.row, batch.labelled, epoch)
+            curves.append((losses.total.item(), plain))
+    ours, theirs = np.array(curves).T
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+    assert np.ptp(ours) > 1
+    fast = dict(method.backbone.named_parameters())
+    for name, parameter in reference.backbone.named_parameters():
+        torch.testing.assert_close(fast[name], parameter, atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(method.targets.phantom, reference.phantom)
+    torch.testing.assert_close(method.prototypes.vectors, reference.prototypes, atol=1e-4, rtol=0)
+    assert (reference.phantom[:, NEGATIVE] % 1 > 0).any()
+
+
+def test_reference_and_fast_path_score_alike() -> None:
+    sides = Sides(small_problem())
+    for _ in range(2):
+        sides.reference_step()
+    sides.method.load_state_dict(
+        sides.method.state_dict()
+        | {f"backbone.{k}": v for k, v in sides.reference.backbone.state_dict().items()}
+        | {f"classifier.{k}": v for k, v in sides.reference.classifier.state_dict().items()}
+    )
+    np.testing.assert_allclose(sides.our_scores(), sides.reference_scores(), rtol=1e-4)
+
+
+def test_plain_views_are_pictures_of_the_same_size_and_all_differ() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, size=(6, 9, 9, 3), dtype=np.uint8)
+    views = plain_views([Image.fromarray(one) for one in pixels], random.Random(0))
+    assert list(views) == ["classify", "query", "key"]
+    for view in views.values():
+        assert view.shape == (6, 3, 9, 9)
+        assert 0 <= view.min() <= view.max() <= 1
+    assert not torch.equal(views["query"], views["key"])
+
+
+def test_plain_windows_lie_inside_and_show_the_documented_share() -> None:
+    chance = random.Random(0)
+    boxes = np.array([window(32, 32, chance) for _ in range(2000)])
+    left, top, across, down = boxes.T
+    assert min(left.min(), top.min()) == 0
+    assert max((left + across).max(), (top + down).max()) == 32
+    share = across * down / 32**2
+    assert share.min() == pytest.approx(0.2, abs=0.02)
+    assert share.max() == pytest.approx(1.0, abs=0.02)
+    assert share.mean() == pytest.approx(0.57, abs=0.04)
+
+
+def test_the_limit_counts_every_product_of_the_step_with_the_gradients_it_needs() -> None:
+    sides = Sides(small_problem())
+    products = sides.products_of_a_step()
+    convolutions = [one for one in products if one.kernel[2] > 1]
+    layers = sum(isinstance(m, torch.nn.Conv2d) for m in sides.method.backbone.modules())
+    assert len(convolutions) == 3 * layers
+    assert sum(one.learns for one in convolutions) == 2 * layers
+    # Nobody asks for the gradients of pictures.
+    assert sum(one.learns and not one.passes_on for one in convolutions) == 2
+    # Classifier once, two layers each of projector (online and target) and predictor.
+    assert len(products) - len(convolutions) == 1 + 2 + 2 + 2
+
+
+def test_products_are_counted_as_two_operations_per_pair_and_pass() -> None:
+    layer = torch.nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False)
+    with noting_products(layer) as products:
+        layer(torch.zeros(4, 3, 10, 6))
+        layer(torch.zeros(4, 3, 10, 6, requires_grad=True))
+    multiplied = 4 * 5 * 3 * 8 * 3 * 9
+    assert [one.flop() for one in products] == [2 * multiplied * 2, 2 * multiplied * 3]
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(("kernel", "shape"), [(3, (2, 4, 8, 8)), (1, (2, 4, 1, 1))])
+def test_the_limit_runs_forward_and_backward(
+    kernel: int, shape: tuple[int, ...], memory_format: torch.memory_format
+) -> None:
+    product = Product(shape, (6, 4, kernel, kernel), (1, 1), (kernel // 2,) * 2, True, True)
+    with torch.no_grad():
+        product.work(torch.float32, memory_format)()
+
+
+def fake_content() -> dict[str, Any]:
+    machine = {
+        "cpu": "Pocket 1",
+        "cores": 2,
+        "threads": 1,
+        "memory_gb": 4.0,
+        "platform": "Here",
+    }
+    origin = {
+        "date": "2030-01-01T00:00:00+00:00",
+        "commit": "0123456789abcdef",
+        "dirty": False,
+        "machine": machine,
+        "versions": {"torch": "2.13"},
+    }
+    seconds = {
+        "step": {"reference": 6.0, "ours": 2.0, "limit": 1.0},
+        "views": {"reference": 0.5, "ours": 0.05},
+        "loss": {"reference": 0.02, "ours": 0.01},
+        "inference": {"reference": 4.0, "ours": 1.0, "limit": 0.8},
+    }
+    record = {
+        "network": "small",
+        "sample_shape": [3, 32, 32],
+        "batch": 256,
+        "scored": 512,
+        "repeats": 5,
+        "gflop": {"step": 80.0, "inference": 10.0},
+        "seconds": seconds,
+    }
+    return {
+        "title": "The cost of a training step",
+        "origin": origin,
+        "load": 0.4,
+        "precision": "float32",
+        "networks": [record],
+    }
+
+
+def test_the_page_divides_what_the_file_holds() -> None:
+    text = page(fake_content(), source="somewhere.json", command="a command")
+    assert "| whole step | 6000 ms | 2000 ms | 1000 ms | 3.00x | 50% |" in text
+    assert "| views of a batch | 500 ms | 50 ms | - | 10.00x | - |" in text
+    assert "| inference | 4000 ms | 1000 ms | 800 ms | 4.00x | 80% |" in text
+    assert "80 GFLOP and run at 80 GFLOP/s" in text
+    assert "no step can be more than 6.00 times as fast" in text
+    assert "Pocket 1, 2 cores, 1 thread" in text
+    assert "0123456789ab." in text
+
+
+def test_the_command_measures_writes_and_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = ["--quick", "--network", "small", "--batch", "4", "--work", str(tmp_path)]
+    assert main(quick) == 0
+    shown = capsys.readouterr().out
+    content = read_json(tmp_path / "step.json")
+    assert shown.strip() == tables(content).strip()
+    for part in ("step", "views", "loss", "inference"):
+        assert min(content["networks"][0]["seconds"][part].values()) > 0
+    assert main([*quick, "--docs"]) == 0
+    assert (tmp_path / "step.md").read_text().endswith(tables(content))
+
+
+def test_without_a_result_there_is_no_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--docs", "--work", str(tmp_path)]) != 0
+    assert "step.json" in capsys.readouterr().err
