@@ -199,7 +199,9 @@ class PlainNcPU:
         """Move the phantom targets towards the votes (Eq. 10); return them."""
         if settled:
             beta = self.config.target_momentum
-            self.phantom[rows] = beta * self.phantom[rows] + (1 - beta) * torch.eye(2)[votes]
+            self.phantom[rows] = (
+                beta * self.phantom[rows] + (1 - beta) * torch.eye(2).to(self.phantom)[votes]
+            )
         self.phantom[rows[labelled]] = torch.eye(2)[POSITIVE]
         return self.phantom[rows]
 

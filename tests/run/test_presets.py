@@ -61,7 +61,7 @@ def test_quick_spends_its_steps_whatever_the_batches_are_made_of(
 ) -> None:
     plan = planned(method, **train)
     asked = {key: plan[key] for key in ("batching", "positives_per_batch") if key in plan}
-    per_epoch = steps_of_an_epoch(method, plan["batch_size"], **{**asked, **train})
+    per_epoch = steps_of_an_epoch(method, plan["batch_size"], **(asked | train))
     assert abs(plan["epochs"] * per_epoch - STEPS["quick"]) <= per_epoch / 2
 
 
@@ -98,6 +98,11 @@ def test_standard_has_more_steps_and_a_wider_network_for_images_than_quick() -> 
     assert standard["train"]["epochs"] == 4 * quick["train"]["epochs"]
     assert standard["network"]["width"] > quick["network"]["width"]
     assert "width" not in preset_of("quick", {}, images=False)["network"]
+
+
+@pytest.mark.parametrize("method", ["vpu", "tedn", "holisticpu"])
+def test_methods_that_pair_p_with_u_say_so_before_they_are_built(method: str) -> None:
+    assert METHODS[method].from_settings({}).batching(24) == Stratified(12)
 
 
 @pytest.mark.parametrize("name", list(METHODS))

@@ -79,6 +79,10 @@ class VPUConfig(MethodConfig):
         """Return an untrained vPU."""
         return VPU(self, facts, backbone)
 
+    def batching(self, batch_size: int) -> Stratified:
+        """Return batches with as many of P as of U: every unlabelled sample has a partner."""
+        return Stratified(batch_size // 2)
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -87,10 +91,6 @@ class Pairs:
     unlabelled: Int64[Tensor, "pairs"]
     positive: Int64[Tensor, "pairs"]
     share: float
-
-    def batching(self, batch_size: int) -> Stratified:
-        """Return batches with as many of P as of U: every unlabelled sample has a partner."""
-        return Stratified(batch_size // 2)
 
 
 class VPU(GradientMethod):

@@ -30,71 +30,71 @@ ROWS_PER_REPLICATE = 600
 FEW = 20
 
 
-def km2(
-    positive: ArrayLike,
-    unlabelled: ArrayLike,
-    *,
-    max_positive: int = 1000,
-    max_unlabelled: int = 2000,
-    dimensions: int = 50,
-    seed: int = 0,
-    repeats: int = 1,
-    replicates: int = 20,
-    coverage: float = 0.95,
-) -> PriorEstimate:
-    """Estimate the class prior by the kernel mean method with a relative threshold.
+@dataclass(frozen=True)
+class KernelMean:
+    """Estimates the class prior by kernel means; `km1` and `km2` differ in their rule alone.
 
-    KM2 of Ramaswamy et al. (2016): the positives are used up where d rises by a fifth of
-    the way from its first slope to its last. Assumes that labelled positives are typical
-    of all positives and that some region holds positives only. Where the classes
-    overlap, as in raw pixels, the value is too high.
+    Assumes that labelled positives are typical of all positives and that some region holds
+    positives only. Where the classes overlap, as in raw pixels, the value is too high.
 
-    The interval comes from `replicates` sub-samples without replacement, a share b of
-    the samples used, at most one half and 600 rows: their spread times sqrt(b / (1 - b))
-    is the spread at full size if noise falls with the square root of the size. It covers
-    sampling noise and the grid of the search, not the bias of the method.
-
-    Memory: with n = N + M samples used, three arrays of 8 n^2 bytes (216 MB at 3000);
-    before that, for D > `dimensions` features, two or three of 8 D bytes times 10 000 rows.
-
-    Args:
-        positive: Labelled positives, one row or image per sample.
-        unlabelled: Unlabelled samples of the same shape.
-        max_positive: Positives to use; a random part is taken if there are more.
-        max_unlabelled: Unlabelled samples to use.
-        dimensions: Principal components kept when there are more features.
-        seed: Fixes sub-samples and components.
-        repeats: Sub-samples over which the value is averaged, if not all are used.
-        replicates: Smaller sub-samples for the interval; 0 leaves the grid cell.
-        coverage: Coverage aimed at by the interval.
+    Attributes:
+        name: What estimates are signed with.
+        rule: From which slope of d on the positives are used up.
     """
-    options = _Options(
-        max_positive, max_unlabelled, dimensions, seed, repeats, replicates, coverage
-    )
-    return _estimate("KM2", km2_threshold, positive, unlabelled, options)
+
+    name: str
+    rule: ThresholdRule
+
+    def __call__(
+        self,
+        positive: ArrayLike,
+        unlabelled: ArrayLike,
+        *,
+        max_positive: int = 1000,
+        max_unlabelled: int = 2000,
+        dimensions: int = 50,
+        seed: int = 0,
+        repeats: int = 1,
+        replicates: int = 20,
+        coverage: float = 0.95,
+    ) -> PriorEstimate:
+        """Estimate the class prior, with an interval.
+
+        The interval comes from `replicates` sub-samples without replacement, a share b of
+        the samples used, at most one half and 600 rows: their spread times sqrt(b / (1 - b))
+        is the spread at full size if noise falls with the square root of the size. It covers
+        sampling noise and the grid of the search, not the bias of the method.
+
+        Memory: with n = N + M samples used, three arrays of 8 n^2 bytes (216 MB at 3000);
+        before that, for D > `dimensions` features, two or three of 8 D bytes times 10 000 rows.
+
+        Args:
+            positive: Labelled positives, one row or image per sample.
+            unlabelled: Unlabelled samples of the same shape.
+            max_positive: Positives to use; a random part is taken if there are more.
+            max_unlabelled: Unlabelled samples to use.
+            dimensions: Principal components kept when there are more features.
+            seed: Fixes sub-samples and components.
+            repeats: Sub-samples over which the value is averaged, if not all are used.
+            replicates: Smaller sub-samples for the interval; 0 leaves the grid cell.
+            coverage: Coverage aimed at by the interval.
+        """
+        options = _Options(
+            max_positive, max_unlabelled, dimensions, seed, repeats, replicates, coverage
+        )
+        return _estimate(self.name, self.rule, positive, unlabelled, options)
 
 
-def km1(
-    positive: ArrayLike,
-    unlabelled: ArrayLike,
-    *,
-    max_positive: int = 1000,
-    max_unlabelled: int = 2000,
-    dimensions: int = 50,
-    seed: int = 0,
-    repeats: int = 1,
-    replicates: int = 20,
-    coverage: float = 0.95,
-) -> PriorEstimate:
-    """Estimate the class prior by the kernel mean method with an absolute threshold.
+km2 = KernelMean("KM2", km2_threshold)
+"""KM2 of Ramaswamy et al. (2016), with a relative threshold.
 
-    KM1 of Ramaswamy et al. (2016): the positives are used up where the slope of d passes
-    1 / sqrt(min(N, M)). Everything else is as in `km2`, options and interval included.
-    """
-    options = _Options(
-        max_positive, max_unlabelled, dimensions, seed, repeats, replicates, coverage
-    )
-    return _estimate("KM1", km1_threshold, positive, unlabelled, options)
+The positives are used up where d rises by a fifth of the way from its first slope to its last.
+"""
+km1 = KernelMean("KM1", km1_threshold)
+"""KM1 of the same paper, with an absolute threshold.
+
+The positives are used up where the slope of d passes 1 / sqrt(min(N, M)).
+"""
 
 
 @dataclass(frozen=True)
