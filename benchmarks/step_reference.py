@@ -101,6 +101,7 @@ class PlainNcPU:
         self.predictor = deepcopy(method.branch.predictor).train()
         self.target = nn.Sequential(deepcopy(self.backbone), deepcopy(self.projector))
         self.phantom = method.targets.phantom.clone()
+        self.certain = torch.eye(2, dtype=self.phantom.dtype)
         self.prototypes = method.prototypes.vectors.clone()
         self.confidence, self.class_share = 0.5, [0.5, 0.5]
         online = (self.backbone, self.classifier, self.projector, self.predictor)
@@ -160,7 +161,7 @@ class PlainNcPU:
         target = self.move_targets(rows, labelled, votes, settled)
         if settled:
             gated = ~labelled & (f[:, NEGATIVE] >= threshold)
-            target[gated] = torch.eye(2)[NEGATIVE]
+            target[gated] = self.certain[NEGATIVE]
         cost = -(target * logits.log_softmax(dim=1)).sum(dim=1)
         positive = cost[labelled].mean() if labelled.any() else cost.sum() * 0
         unlabelled = cost[~labelled].mean() if not labelled.all() else cost.sum() * 0
@@ -199,10 +200,8 @@ class PlainNcPU:
         """Move the phantom targets towards the votes (Eq. 10); return them."""
         if settled:
             beta = self.config.target_momentum
-            self.phantom[rows] = (
-                beta * self.phantom[rows] + (1 - beta) * torch.eye(2).to(self.phantom)[votes]
-            )
-        self.phantom[rows[labelled]] = torch.eye(2)[POSITIVE]
+            self.phantom[rows] = beta * self.phantom[rows] + (1 - beta) * self.certain[votes]
+        self.phantom[rows[labelled]] = self.certain[POSITIVE]
         return self.phantom[rows]
 
     def align(
@@ -212,7 +211,7 @@ class PlainNcPU:
         pairs = torch.eye(len(query), dtype=torch.bool)
         if settled:
             believed = f.clone()
-            believed[labelled] = torch.eye(2)[POSITIVE]
+            believed[labelled] = self.certain[POSITIVE]
             pairs |= believed @ believed.T >= self.config.pair_threshold
         cosine = (query @ key.T).clamp(MARGIN, 1 - MARGIN)
         distance = 2 * (1 - cosine).sqrt()

@@ -90,7 +90,7 @@ class Sides:
         self.problem, self.method = problem, problem.method
         self.precision = choose_precision(problem.train.precision, CPU)
         self.reference = PlainNcPU(problem.method, problem.train)
-        self.pictures = _as_pictures(problem.data.values.pool[:])
+        self.pictures = _as_pictures(problem.data.values.take(slice(None)))
         self.scored = _as_pictures(problem.scored)
         self.labelled = torch.from_numpy(problem.data.labelled)
         self.rows = torch.arange(len(self.labelled))
