@@ -20,6 +20,7 @@ from benchmarks.step_sides import Problem, Sides
 from onesided.core.batch import Mixed
 from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE
+from onesided.data.dataset import Selection
 from onesided.data.loader import Loader
 from onesided.engine.memory_format import arrange
 from onesided.engine.optimise import build_optimizer, descend
@@ -31,15 +32,22 @@ SMALL = NcPUConfig(warmup_epochs=1, projector_width=16, target_momentum=0.5)
 
 
 def small_problem() -> Problem:
-    return Problem.drawn("small", batch=24, scored=5, side=12, width=0.125, config=SMALL)
+    """Return pictures of which every second is bright; half of the bright are labelled."""
+    problem = Problem.drawn("small", batch=24, scored=5, side=12, width=0.125, config=SMALL)
+    rows = np.arange(24)
+    pixels = (
+        problem.data.values.pool[rows] // 3
+        + 160 * (rows % 2 == 0).astype(np.uint8)[:, None, None, None]
+    )
+    values = Selection(pixels, rows)
+    return replace(problem, data=replace(problem.data, values=values, labelled=rows % 4 == 0))
 
 
-@pytest.mark.parametrize(
-    ("precision", "tolerance"), [(torch.float32, 1e-4), (torch.float64, 1e-8)], ids=str
-)
-def test_reference_and_fast_path_train_alike(precision: torch.dtype, tolerance: float) -> None:
+def test_reference_and_fast_path_train_alike() -> None:
     problem = small_problem()
-    method, train = problem.method.to(precision), problem.train
+    # At a higher rate so few pictures train chaotically, and rounding grows a thousandfold.
+    train = problem.train.model_copy(update={"learning_rate": 1e-4})
+    method = problem.method
     reference = PlainNcPU(method, train)
     arrange(method, problem.sample_shape, CPU)
     method.train()
@@ -49,35 +57,31 @@ def test_reference_and_fast_path_train_alike(precision: torch.dtype, tolerance: 
     for epoch in range(3):
         clock = Clock(0, "train", epoch, 3, 0, 6)
         for now, batch in loader.epoch(clock, method.views, Mixed()):
-            views = {role: view.to(precision) for role, view in batch.views.items()}
-            batch = replace(batch, views=views)
             losses = method.loss(method(batch, now), batch, now)
             descend(losses, optimizer, train.clip)
-            theirs = reference.step(views, batch.row, batch.labelled, epoch)
+            theirs = reference.step(batch.views, batch.row, batch.labelled, epoch)
             curves.append((losses.total.item(), theirs))
     ours, plainly = np.array(curves).T
-    np.testing.assert_allclose(ours, plainly, rtol=tolerance)
+    np.testing.assert_allclose(ours, plainly, rtol=1e-5)
     assert np.ptp(ours) > 1
-    # Rounding grows from step to step in the weights before it shows in the loss.
-    near = {"atol": 10 * tolerance, "rtol": 0.0}
     for fast, plain in (
         (method.backbone, reference.backbone),
         (method.branch.predictor, reference.predictor),
         (method.branch.target.copies, reference.target),
     ):
-        assert_near(fast.state_dict(), plain.state_dict(), **near)
-    torch.testing.assert_close(method.targets.phantom, reference.phantom, **near)
-    torch.testing.assert_close(method.prototypes.vectors, reference.prototypes, **near)
-    # All of it was at work: votes have moved targets, and not all to the same side.
-    assert (reference.phantom[:, NEGATIVE] % 1 > 0).any()
+        assert_near(fast.state_dict(), plain.state_dict())
+    assert_near(
+        {"targets": method.targets.phantom, "prototypes": method.prototypes.vectors},
+        {"targets": reference.phantom, "prototypes": reference.prototypes},
+    )
+    # Else equality would say little: votes have moved some targets, and left others alone.
+    assert 0.1 < (method.targets.phantom[:, NEGATIVE] % 1 > 0).double().mean() < 0.9
 
 
-def assert_near(
-    state: Mapping[str, Tensor], other: Mapping[str, Tensor], *, atol: float, rtol: float
-) -> None:
+def assert_near(state: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> None:
     assert list(state) == list(other)
     for name, value in state.items():
-        torch.testing.assert_close(value, other[name], atol=atol, rtol=rtol)
+        torch.testing.assert_close(value, other[name], atol=1e-5, rtol=1e-5)
 
 
 def test_reference_and_fast_path_score_alike() -> None:

@@ -105,12 +105,14 @@ def test_quiet_keeps_the_result_and_drops_the_rest(shared_data: Path, run: Path)
 
 
 def test_a_degenerate_model_rings_until_it_is_accepted(tmp_path: Path) -> None:
-    # With twelve of some fifty red images labelled, whoever takes the others for negatives
-    # finds no image more likely positive than not.
+    # With twelve of some fifty red images labelled, whoever takes the others for negatives, at
+    # their natural share of every batch, finds no image more likely positive than not.
     data = draw_data(tmp_path, positives=12, unlabelled=100)
     run = tmp_path / "run"
     folders = ("-p", data / "P", "-u", data / "U", "-o", run)
-    learning = ("--set", "method.balance=plain", "--set", "train.learning_rate=0.1")
+    choices = ("method.balance=plain", "train.learning_rate=0.1", "train.batching=mixed",
+               "train.schedule=cosine", "train.nesterov=false")  # fmt: skip
+    learning = [word for choice in choices for word in ("--set", choice)]
     words = (*folders, *TINY, *learning, "--epochs", "4", "--quiet")
     refused = call("fit", *words)
     assert refused.exit_code == 3
@@ -135,7 +137,7 @@ def test_ncpu_trains_on_folders_and_tells_that_it_needs_no_prior(
     words = ("-p", shared_data / "P", "-u", shared_data / "U", "-o", tmp_path / "run", *TINY)
     outcome = call("fit", *words, "--method", "ncpu", "--prior", "0.4", "--allow-degenerate")
     assert outcome.exit_code == 0
-    assert "NcPU needs no prior; 0.4 is not used." in outcome.err
+    assert "NcPU needs no prior; 0.4 serves the estimates only." in outcome.err
 
 
 def test_negatives_and_a_test_folder_are_reported_on(tmp_path: Path, data: Path) -> None:

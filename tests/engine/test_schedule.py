@@ -2,6 +2,7 @@
 
 import os
 import signal
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,7 @@ def test_every_step_is_as_long_as_the_schedule_says(schedule: Schedule) -> None:
     watcher = Watcher(step=lambda clock: seen.append(method.height.item()))
     train = settings(schedule)
     fit(method, toy_split(), train, watcher=watcher)
-    moved = [before - after for before, after in zip(seen, seen[1:], strict=False)]
+    moved = [before - after for before, after in pairwise(seen)]
     finer = schedule in ("cosine-step", "triangle", "seven-sixteenths-step")
     expected = [
         train.learning_rate_at(epoch + (step / STEPS if finer else 0), EPOCHS)

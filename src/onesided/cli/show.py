@@ -215,7 +215,7 @@ def chosen_lines(config: "RunConfig", loaded: "LoadedData", preset: str | None) 
     ]
     wanted = config.method.needs.prior or config.threshold.name == "prior"
     if config.prior != "auto" and not wanted:
-        lines.append(f"{card.title} needs no prior; {config.prior} is not used.")
+        lines.append(f"{card.title} needs no prior; {config.prior} serves the estimates only.")
     return [*lines, *_negative_lines(config, loaded)]
 
 

@@ -40,7 +40,13 @@ from onesided.run.folder import (
 from onesided.run.gallery import save_report_data
 from onesided.run.load import LoadedData, negatives_for_evaluation, training_split
 from onesided.run.prior import PriorUsed, find_prior
-from onesided.run.scored import Scored, judge, judge_held_out, score_everything
+from onesided.run.scored import (
+    Scored,
+    judge,
+    judge_held_out,
+    prior_to_judge_by,
+    score_everything,
+)
 from onesided.run.threshold import check_rule, choose_threshold
 
 
@@ -244,18 +250,16 @@ def _finish(
 def judge_run(config: RunConfig, loaded: LoadedData, trained: Trained) -> Judged:
     """Score all there is, choose the threshold by it, and say how well that works."""
     scored = score_everything(loaded, config.method, trained.predictor)
-    prior = trained.prior.value if trained.prior else None
-    if prior is None and isinstance(config.prior, float):
-        prior = config.prior
-    chosen = choose_threshold(config.threshold, scored, prior)
+    given = config.prior if isinstance(config.prior, float) else None
+    known = trained.prior.value if trained.prior else given
+    chosen = choose_threshold(config.threshold, scored, known)
     predictor = replace(trained.predictor, threshold=chosen.value)
     trained = replace(trained, predictor=predictor)
-    evaluation = judge_held_out(
-        scored, chosen.value, scenario=loaded.split.scenario, prior=trained.prior
-    )
-    result = describe_result(
-        config, loaded, trained, judge(scored, chosen.value, evaluation, trained.prior)
-    )
+    prior = prior_to_judge_by(scored, trained.prior, given)
+    scenario = loaded.split.scenario
+    evaluation = judge_held_out(scored, chosen.value, scenario=scenario, prior=prior)
+    judged = judge(scored, chosen.value, evaluation, prior)
+    result = describe_result(config, loaded, replace(trained, prior=prior), judged)
     result["threshold_rule"] = chosen.to_json("onesided fit")
     result["notices"] += chosen.notices
     model = describe_model(config, loaded, trained)

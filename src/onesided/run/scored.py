@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
+from scipy.special import logit
 
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.data.dataset import Scenario
@@ -17,9 +18,11 @@ from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.pu import evaluate_pu
 from onesided.metrics.truth import truth_metrics
+from onesided.priors import bbe
 from onesided.run.load import LoadedData, negatives_for_evaluation
 from onesided.run.prior import PriorUsed
 
+FEWEST_TO_JUDGE_BY = 10  # of held-out P and U: below, BBE's interval is all there is
 AGAIN = "Restore it from a copy, or train again with --overwrite."
 
 
@@ -108,6 +111,34 @@ def score_everything(loaded: LoadedData, method: MethodConfig, predictor: Predic
         test_truth=None if test is None else test.truth,
         negatives=None if negatives is None else predictor.scores(negatives.values),
     )
+
+
+def prior_to_judge_by(
+    scored: Scored, used: PriorUsed | None, given: float | None
+) -> PriorUsed | None:
+    """Return the prior that estimates of precision, F1 and AUC rest on, None where none is known.
+
+    The method's own; else the number a person gave; else what BBE reads off the top of
+    this very model's held-out ranking, which is right as far as that top is pure.
+    """
+    pair = scored.held_out_pair()
+    if used is not None or pair is None:
+        return used
+    if given is not None:
+        return PriorUsed(given, None, None, "given")
+    if min(map(len, pair)) < FEWEST_TO_JUDGE_BY:
+        return None
+    found = bbe(*map(as_logits, pair))
+    if not 0 < found.value < 1:
+        return None
+    origin = "BBE on this model's held-out scores"
+    return PriorUsed(found.value, found.low, found.high, origin, tuple(found.notes))
+
+
+def as_logits(scores: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
+    """Return logits that are finite, also of scores that were rounded to 0 or 1."""
+    smallest = np.finfo(np.float64).tiny
+    return np.asarray(logit(np.clip(scores, smallest, np.nextafter(1.0, 0.0))))
 
 
 def judge(

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
 
 from onesided.core.config import read_toml
 from onesided.core.errors import ConfigError, DataError, OnesidedError
@@ -42,7 +41,7 @@ from onesided.run.folder import (
 )
 from onesided.run.gallery import map_roles
 from onesided.run.prior import PriorUsed
-from onesided.run.scored import Scored, judge, judge_held_out
+from onesided.run.scored import Scored, as_logits, judge, judge_held_out
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def _by_prior(
         prior, origin = known, "the prior of this run"
     if prior is None:
         assert pair is not None
-        estimate = bbe(*(_logits(part) for part in pair))
+        estimate = bbe(*(as_logits(part) for part in pair))
         prior = estimate.value
         origin = (
             f"estimated by BBE on this model's held-out scores, 95 % interval "
@@ -187,12 +186,6 @@ def _by_recall(rule: ThresholdRule, positive: np.ndarray, unlabelled: np.ndarray
         f"{found} of {len(positive)} held-out positives lie above it: a recall of "
         f"{found / len(positive):.3f}, 95 % interval {low:.3f} to {high:.3f}.",
     )
-
-
-def _logits(scores: np.ndarray) -> np.ndarray:
-    """Return logits that are finite, also of scores that were rounded to 0 or 1."""
-    smallest = np.finfo(np.float64).tiny
-    return np.asarray(logit(np.clip(scores, smallest, np.nextafter(1.0, 0.0))))
 
 
 def set_threshold(run: Path, rule: ThresholdRule) -> dict[str, Any]:
