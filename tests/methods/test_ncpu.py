@@ -345,13 +345,13 @@ def test_a_target_judge_scores_new_samples_and_is_all_that_is_saved() -> None:
 @pytest.mark.parametrize(("epoch", "momentum"), [(0, 0.1), (4, 0.5), (1000, 0.99)])
 def test_a_judge_follows_fast_at_first(epoch: int, momentum: float) -> None:
     ours = method(variant="budget")
-    before = ours.judge.copies[0].weight.clone() if ours.judge else torch.empty(0)
+    assert ours.judge is not None
+    before = ours.judge.copies[0].get_parameter("weight").clone()
     with torch.no_grad():
         ours.classifier.weight.add_(1.0)
     views = {role: torch.rand(BATCH, 2, dtype=torch.float64) for role in ours.views}
     ours(PUBatch(random_batch(0).row, random_batch(0).labelled, views), at(epoch))
-    assert ours.judge is not None
-    moved = (ours.judge.copies[0].weight - before).mean()
+    moved = (ours.judge.copies[0].get_parameter("weight") - before).mean()
     assert float(moved) == pytest.approx(1 - momentum)
 
 

@@ -209,7 +209,8 @@ class NcPU(GradientMethod):
         """Return the judge's logits for plain images."""
         if self.judge is None:
             return super().classify(images)
-        return self.judge(self.branch.target.copies[0](images))
+        logits: Tensor = self.judge(self.embed(images))
+        return logits
 
     def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
         """Return the features that the judge looks at."""
