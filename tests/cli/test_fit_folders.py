@@ -138,6 +138,7 @@ def test_ncpu_trains_on_folders_and_tells_that_it_needs_no_prior(
     outcome = call("fit", *words, "--method", "ncpu", "--prior", "0.4", "--allow-degenerate")
     assert outcome.exit_code == 0
     assert "NcPU needs no prior; 0.4 serves the estimates only." in outcome.err
+    assert "Estimates rest on a prior of 0.400: given." in " ".join(outcome.out.split())
 
 
 def test_negatives_and_a_test_folder_are_reported_on(tmp_path: Path, data: Path) -> None:
@@ -211,3 +212,12 @@ def test_scores_are_probabilities_in_order(trained: Path) -> None:
     assert (np.diff(scores) <= 0).all()
     assert [row["rank"] for row in rows] == [str(place) for place in range(1, len(rows) + 1)]
     assert [row["decision"] == "positive" for row in rows] == (scores > 0.5).tolist()
+
+
+def test_a_way_to_find_a_prior_that_nobody_needs_is_told_to_be_unused(
+    tmp_path: Path, shared_data: Path
+) -> None:
+    words = ("-p", shared_data / "P", "-u", shared_data / "U", "-o", tmp_path / "run", *TINY)
+    outcome = call("fit", *words, "--prior", "km2", "--allow-degenerate")
+    assert outcome.exit_code == 0
+    assert "CE needs no prior, so km2 is not looked for" in outcome.err

@@ -205,6 +205,18 @@ def test_a_damaged_entry_is_made_anew(folder: Path, tmp_path: Path, file: str, d
 
 
 @pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("unreadable", [["no", "table"], {"1000000": "is no image"}])
+def test_an_index_that_means_nothing_is_made_anew(
+    folder: Path, tmp_path: Path, unreadable: object
+) -> None:
+    whole = read(folder, tmp_path / "cache")
+    values = np.array(whole.values)
+    path = entries(tmp_path / "cache")[0] / "index.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "unreadable": unreadable}))
+    np.testing.assert_array_equal(read(folder, tmp_path / "cache").values, values)
+
+
+@pytest.mark.usefixtures("small_pieces")
 def test_rows_taken_from_the_file_are_copies_that_outlive_it(folder: Path, tmp_path: Path) -> None:
     mapped, plain = read(folder, tmp_path / "cache").values, read(folder, None).values
     rows = np.array([7, 0, 30, 7])

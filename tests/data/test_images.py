@@ -172,6 +172,21 @@ def test_size_is_chosen_from_the_data(shapes: list[tuple[int, int]], size: tuple
     assert choose_size(shapes) == size
 
 
+@pytest.mark.parametrize(
+    ("shapes", "largest", "size"),
+    [
+        ([(128, 128)] * 3, 64, (64, 64)),
+        ([(40, 60)] * 3, 64, (40, 60)),
+        ([(500, 300), (20, 20)], 64, (64, 64)),
+        ([(500, 300), (20, 20)], 20, (20, 20)),
+    ],
+)
+def test_a_chosen_size_stays_below_the_largest_allowed(
+    shapes: list[tuple[int, int]], largest: int, size: tuple[int, int]
+) -> None:
+    assert choose_size(shapes, largest) == size
+
+
 def test_a_chosen_side_is_never_farther_from_the_median_than_another() -> None:
     for one, other in itertools.product(range(2, 200, 7), repeat=2):
         if one == other:

@@ -105,6 +105,28 @@ def test_methods_that_pair_p_with_u_say_so_before_they_are_built(method: str) ->
     assert METHODS[method].from_settings({}).batching(24) == Stratified(12)
 
 
+@pytest.mark.parametrize(
+    ("preset", "data", "network", "largest"),
+    [
+        ("quick", "folders", {}, 64),
+        ("quick", "folders", {"name": "efficientnet_lite0"}, None),
+        ("standard", "folders", {}, None),
+        ("quick", "cifar10", {}, None),
+    ],
+)
+def test_quick_looks_at_own_images_of_64_pixels_at_most(
+    preset: str, data: str, network: dict[str, Any], largest: int | None
+) -> None:
+    settings = preset_settings(
+        preset,
+        data_name=data,
+        method_name="ncpu",
+        amount=Amount(1000, 100),
+        given={"network": network},
+    )
+    assert settings["data"].get("largest_side") == largest
+
+
 @pytest.mark.parametrize("name", list(METHODS))
 def test_a_method_batches_as_its_settings_say(name: str) -> None:
     method = build(Case(name), toy_split())

@@ -6,11 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onesided.core.errors import ConfigError, DataNotFound, OnesidedError
+from onesided.core.errors import ConfigError, DataError, DataNotFound, OnesidedError
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.threshold import HALF, parse_rule
-from onesided.run.scored import Scored, judge, judge_held_out
-from onesided.run.threshold import check_rule, choose_threshold
+from onesided.run.compare import move_thresholds
+from onesided.run.folder import RunFolder
+from onesided.run.prior import PriorUsed
+from onesided.run.scored import OWN_SCORES, Scored, judge, judge_held_out, prior_to_judge_by
+from onesided.run.threshold import check_rule, choose_threshold, new_threshold
 
 
 def clouds(seed: int = 0) -> Scored:
@@ -161,3 +164,73 @@ def test_figures_are_those_of_the_threshold() -> None:
         assert judged["known_negatives"]["called_positive"] == (0.5 if threshold < 0.65 else 0.25)
         assert judged["test"] is None
         assert judged["threshold"] == threshold
+
+
+def same_for_all(seed: int) -> Scored:
+    """Scores of a model that separates nothing."""
+    random = np.random.default_rng(seed)
+    held_out = random.random(4200)
+    labelled = np.arange(4200) < 200
+    return Scored(held_out, labelled, held_out, labelled)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_that_separate_nothing_give_no_prior_and_no_precision(seed: int) -> None:
+    scored = same_for_all(seed)
+    prior = prior_to_judge_by(scored, None, None)
+    assert prior is None
+    evaluation = judge_held_out(scored, 0.5, scenario="case-control", prior=prior)
+    assert evaluation is not None
+    assert evaluation.figures["precision"].value is None
+
+
+def test_a_prior_from_the_scores_it_judges_is_not_called_independent_of_them() -> None:
+    own = prior_to_judge_by(SCORED, None, None)
+    assert own is not None
+    assert own.value == pytest.approx(0.4, abs=0.1)
+    assert own.origin == OWN_SCORES
+    told = judge_held_out(SCORED, 0.5, scenario="case-control", prior=own)
+    elsewhere = replace(own, origin="KM2")
+    other = judge_held_out(SCORED, 0.5, scenario="case-control", prior=elsewhere)
+    assert told is not None
+    assert other is not None
+    for name in ("precision", "f1", "proxy_accuracy", "auc"):
+        assert "independent of these scores" in other.figures[name].assumes
+        assert "independent" not in told.figures[name].assumes
+        assert "these very scores" in told.figures[name].assumes
+        assert told.figures[name].value == other.figures[name].value
+
+
+def test_what_the_method_or_a_person_named_goes_before_an_estimate() -> None:
+    used = PriorUsed(0.7, 0.6, 0.8, "KM2")
+    assert prior_to_judge_by(SCORED, used, 0.2) == used
+    assert prior_to_judge_by(SCORED, None, 0.2) == PriorUsed(0.2, None, None, "given")
+
+
+def finished(folder: Path, scored: Scored, prior: PriorUsed | None = None) -> Path:
+    """Write as much of a finished run as the choice of a threshold reads."""
+    folder.mkdir(parents=True)
+    told = {"method": "ncpu", "seed": 0, "threshold": 0.5, "test": None, "pu": None}
+    known = None if prior is None else prior.to_json()
+    RunFolder(folder, "").write_json("result.json", {**told, "warnings": [], "prior": known})
+    scored.save(folder / "scores.npz")
+    return folder
+
+
+def test_a_prior_that_nobody_named_is_still_told_as_an_estimate_later(tmp_path: Path) -> None:
+    run = finished(tmp_path / "run", SCORED, prior_to_judge_by(SCORED, None, None))
+    at_fit = choose_threshold(parse_rule("prior"), SCORED, None)
+    assert new_threshold(run, parse_rule("prior")) == at_fit
+    assert "estimated by BBE" in at_fit.sentence
+    named = finished(tmp_path / "named", SCORED, PriorUsed(0.3, None, None, "given"))
+    assert "prior of this run" in new_threshold(named, parse_rule("prior")).sentence
+
+
+def test_a_rule_that_one_of_several_runs_refuses_changes_none(tmp_path: Path) -> None:
+    run = finished(tmp_path / "run", SCORED)
+    blind = replace(SCORED, held_out=np.zeros_like(SCORED.held_out))
+    finished(run / "compare" / "ce", blind)
+    before = {path: path.read_bytes() for path in run.rglob("*.*")}
+    with pytest.raises(DataError, match=r"No threshold gives a recall of 0\.9"):
+        move_thresholds(run, parse_rule("recall=0.9"))
+    assert {path: path.read_bytes() for path in run.rglob("*.*")} == before

@@ -139,6 +139,10 @@ def result_tables(result: Mapping[str, Any]) -> list[Table]:
                     "" if figure["low"] is None else f"{figure['low']:.3f} to {figure['high']:.3f}"
                 )
                 table.add_row(figure["label"], f"{figure['value']:.3f}", interval)
+        prior = result.get("prior")
+        if prior is not None:
+            table.caption = f"Estimates rest on a prior of {prior['value']:.3f}: {prior['origin']}."
+            table.caption_justify = "left"
         tables.append(table)
     return tables
 
@@ -213,10 +217,17 @@ def chosen_lines(config: "RunConfig", loaded: "LoadedData", preset: str | None) 
         f"of batches of {train.batch_size}.",
         _network_line(config, split.sample_shape),
     ]
-    wanted = config.method.needs.prior or config.threshold.name == "prior"
-    if config.prior != "auto" and not wanted:
-        lines.append(f"{card.title} needs no prior; {config.prior} serves the estimates only.")
-    return [*lines, *_negative_lines(config, loaded)]
+    return [*lines, *_prior_lines(config), *_negative_lines(config, loaded)]
+
+
+def _prior_lines(config: "RunConfig") -> list[str]:
+    title, prior = config.method.card.title, config.prior
+    if prior == "auto" or config.method.needs.prior:
+        return []
+    if not isinstance(prior, float):
+        return [f"{title} needs no prior, so {prior} is not looked for; a number would be used."]
+    cut = "threshold and " if config.threshold.name == "prior" else ""
+    return [f"{title} needs no prior; {prior} serves the {cut}estimates only."]
 
 
 def _network_line(config: "RunConfig", shape: Sequence[int]) -> str:

@@ -16,17 +16,33 @@ SIDES = (32, 48, 64, 96, 128)
 DARK = 64
 
 
-def choose_size(shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
+Size = tuple[int, int] | int | None
+"""Height and width, or the largest side that may be chosen, or the largest of `SIDES`."""
+
+
+def choose_size(shapes: Sequence[tuple[int, int]], largest: int = SIDES[-1]) -> tuple[int, int]:
     """Return the height and width for images of these heights and widths.
 
     Small images of one size keep it, since resampling only loses. Otherwise the median
     side decides, taken to the nearest of `SIDES`; the smaller of two equally near.
+
+    Args:
+        shapes: Height and width of every image.
+        largest: Side that is not exceeded.
     """
-    if len(set(shapes)) == 1 and max(shapes[0]) <= SIDES[-1]:
+    if len(set(shapes)) == 1 and max(shapes[0]) <= largest:
         return shapes[0]
     middle = median(side for shape in shapes for side in shape)
-    side = min(SIDES, key=lambda candidate: abs(candidate - middle))
+    allowed = [side for side in SIDES if side <= largest] or [largest]
+    side = min(allowed, key=lambda candidate: abs(candidate - middle))
     return side, side
+
+
+def size_for(wanted: Size, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Return the height and width that was asked for, or choose one."""
+    if isinstance(wanted, tuple):
+        return wanted
+    return choose_size(shapes, SIDES[-1] if wanted is None else wanted)
 
 
 def check_readable(

@@ -150,9 +150,10 @@ class Entry:
         try:
             index = json.loads((path / "index.json").read_bytes())
             return self._stored(path, index)
-        except (OSError, ValueError, KeyError, TypeError):
-            # Nothing is lost by decoding again what somebody damaged.
-            shutil.rmtree(path)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            # Nothing is lost by decoding again what somebody damaged. A second process may
+            # have found the same damage, and may be removing the same files.
+            shutil.rmtree(path, ignore_errors=True)
             return None
 
     def _stored(self, path: Path, index: Mapping[str, Any]) -> Stored:
@@ -227,7 +228,10 @@ class Writer:
         self.plan = {"shape": list(shape), "unreadable": self.unreadable}
         self.journal = Journal(part / "journal", self.plan)
         entries = self.journal.entries()
-        self.outcomes = [Outcome(*fields) for entry in entries for fields in entry]
+        try:
+            self.outcomes = [Outcome(*fields) for entry in entries for fields in entry]
+        except TypeError as error:
+            raise self.journal.damaged(str(error)) from None
         self.saved, self.unsaved_bytes = len(self.outcomes), 0
 
     @classmethod

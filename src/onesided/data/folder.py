@@ -16,6 +16,7 @@ from jaxtyping import Bool, Int64
 
 from onesided.core.errors import DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.data.agreement import Size
 from onesided.data.cache import DecodeCache
 from onesided.data.dataset import Scenario
 from onesided.data.files import Found, Listing, describe, list_images, printable, visible_folders
@@ -64,7 +65,7 @@ def read_folders(
     unlabelled: Path,
     negatives: Path | None = None,
     *,
-    size: tuple[int, int] | None = None,
+    size: Size = None,
     tolerate: float = 0.05,
     scenario: Scenario = "single-set",
     kind: ImageKind = "photograph",
@@ -79,7 +80,7 @@ def read_folders(
         positives: Folder of what is looked for.
         unlabelled: Folder of everything else, positives among it.
         negatives: Folder of what is surely not looked for, where someone has it.
-        size: Height and width of the run; None chooses from all images together.
+        size: Height and width of the run; else chosen from all images together.
         tolerate: Share of each folder that may be unreadable.
         scenario: Decides about content that is both labelled and unlabelled; see
             `read_groups`.
@@ -110,7 +111,7 @@ def read_class_folders(
     root: Path,
     *,
     channels: int | None = None,
-    size: tuple[int, int] | None = None,
+    size: Size = None,
     tolerate: float = 0.05,
     kind: ImageKind = "photograph",
     progress: Progress | None = None,
@@ -122,7 +123,7 @@ def read_class_folders(
     Args:
         root: The folder of folders.
         channels: Channels of the run that these images are for; None takes their own.
-        size: Height and width of the run; None chooses from all images together.
+        size: Height and width of the run; else chosen from all images together.
         tolerate: Share of all images that may be unreadable.
         kind: Which augmentation suits the images.
         progress: Called with how much is done and how much there is.

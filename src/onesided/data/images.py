@@ -14,12 +14,14 @@ from onesided.core.errors import DataError
 from onesided.data import cache as caches
 from onesided.data.agreement import (
     SIDES,
+    Size,
     agree_on_channels,
     check_channels,
     check_readable,
     check_tolerance,
     choose_size,
     notice_of_darkness,
+    size_for,
 )
 from onesided.data.cache import DecodeCache, Entry, Outcome, Stored
 from onesided.data.files import (
@@ -76,7 +78,7 @@ def decode_all(
     found: Sequence[Found],
     *,
     channels: int | None = None,
-    size: tuple[int, int] | None = None,
+    size: Size = None,
     known: Sequence[bool] | None = None,
     tolerate: float = 0.05,
     what: str = "the list of images",
@@ -92,7 +94,7 @@ def decode_all(
     Args:
         found: The files, each with a name of its own.
         channels: Wanted channels; None takes what the files agree on.
-        size: Wanted height and width; None chooses by `choose_size`.
+        size: Wanted height and width; else chosen by `choose_size`.
         known: Which files are known: the others are left out where they have the content
             of one of these. None leaves nothing out.
         tolerate: Share of the files that may be unreadable.
@@ -113,7 +115,7 @@ def decode_all(
             headers, reasons = _survey(found, each)
             check_readable(what, len(found), _named(found, reasons), tolerate)
             count, notices = agree_on_channels(found, headers, channels, what)
-            side = size or choose_size([(h.height, h.width) for h in headers.values()])
+            side = size_for(size, [(h.height, h.width) for h in headers.values()])
             job = _Job(found, known, headers, reasons, (len(headers), count, *side), notices)
             stored = job.store(each, entry)
     decoded = _decoded(found, stored)

@@ -28,11 +28,15 @@ class Journal:
         for line in self._lines():
             try:
                 yield json.loads(line)
-            except ValueError as error:
-                raise DataError(
-                    f"{printable(self.path.as_posix())} is damaged ({error}). Delete it, and give "
-                    "the same command again; the work starts anew."
-                ) from None
+            except (ValueError, RecursionError) as error:
+                raise self.damaged(str(error)) from None
+
+    def damaged(self, reason: str) -> DataError:
+        """Return the refusal of this file for a reason."""
+        return DataError(
+            f"{printable(self.path.as_posix())} is damaged ({reason}). Delete it, and give the "
+            "same command again; the work starts anew."
+        )
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[object], None]]:

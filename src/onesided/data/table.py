@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.data.agreement import Size
 from onesided.data.cache import DecodeCache
 from onesided.data.dataset import Scenario
 from onesided.data.files import Found, printable
@@ -34,7 +35,7 @@ LABELS = {
 def read_table(
     path: Path,
     *,
-    size: tuple[int, int] | None = None,
+    size: Size = None,
     tolerate: float = 0.05,
     scenario: Scenario = "single-set",
     kind: ImageKind = "photograph",
@@ -45,7 +46,7 @@ def read_table(
 
     Args:
         path: The CSV file.
-        size: Height and width of the run; None chooses from all images together.
+        size: Height and width of the run; else chosen from all images together.
         tolerate: Share of the files of each label that may be missing or unreadable.
         scenario: Decides about files whose content is both labelled and unlabelled.
         kind: Which augmentation suits the images; features are always vectors.

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import safetensors
 import safetensors.torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from onesided.core.batch import DataFacts
@@ -51,6 +51,16 @@ class ModelDescription(Config):
     """A score above it means positive."""
     prior: float | None = Field(default=None, gt=0, lt=1)
     """Class prior the method was given, if it needed one."""
+
+    @model_validator(mode="after")
+    def _check_samples(self) -> Self:
+        shape = self.sample_shape
+        if len(shape) != (1 if self.kind == "vector" else 3) or min(shape) < 1:
+            raise ValueError(
+                f"samples of the kind {self.kind} cannot have the shape {list(shape)}; expected "
+                "[channels, height, width] of an image, or [numbers] of a vector"
+            )
+        return self
 
     def build(self) -> Method:
         """Return the untrained method that the weights fit into."""
@@ -122,6 +132,13 @@ def _load_into(
     if expected != set(tensors):
         different = sorted(expected.symmetric_difference(tensors))[0]
         raise CheckpointError(f"{path} does not fit {DESCRIPTION}: see '{different}'.")
+    ours = module.state_dict()
+    for name, tensor in tensors.items():
+        # Torch would turn whole numbers into weights without a word.
+        if tensor.is_floating_point() != ours[name].is_floating_point():
+            raise CheckpointError(
+                f"{path} does not fit {DESCRIPTION}: '{name}' holds numbers of another kind."
+            )
     try:
         module.load_state_dict(tensors, strict=False)
     except RuntimeError as error:
@@ -137,8 +154,10 @@ def _read_json(path: Path) -> Mapping[str, Any]:
             f"There is no {path.name} in {path.parent}: this is not the folder of a finished run. "
             "Give the folder that onesided fit wrote with -o."
         ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path} is damaged ({error}).") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(
+            f"{path} is damaged ({error}). Restore it from a copy, or train again."
+        ) from None
     if not isinstance(content, dict):
         raise CheckpointError(f"{path} is damaged: it should hold a table of settings.")
     return content

@@ -102,8 +102,7 @@ def read_paths(
         for label in (POSITIVE, UNKNOWN, NEGATIVE)
         if (known == label).any()
     ]
-    size = (data.image_size, data.image_size) if data.image_size else None
-    decode = partial(decode_all, size=size)
+    decode = partial(decode_all, size=data.size())
     return read_groups(groups, decode, tolerate=data.tolerate, scenario=data.scenario, kind=kind)
 
 

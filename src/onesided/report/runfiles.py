@@ -9,6 +9,7 @@ import csv
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -162,7 +163,9 @@ def _read_result(run: Path) -> Json:
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read ({error}); {again}") from None
     if not isinstance(result, dict):
-        raise DataError(f"{path} should hold a JSON object, not {type(result).__name__}; {again}")
+        raise DataError(f"{path} should hold a JSON object and holds something else; {again}")
+    if "method" not in result:
+        raise DataError(f"{path} lacks 'method', so it is not the result of a run; {again}")
     return result
 
 
@@ -250,7 +253,10 @@ def _read_arrays(path: Path, notes: list[str]) -> Mapping[str, np.ndarray]:
             return {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except (
+        *(OSError, ValueError, EOFError, AttributeError),
+        *(zipfile.BadZipFile, zlib.error),
+    ) as error:
         notes.append(_left_out(path, error))
         return {}
 

@@ -31,7 +31,7 @@ MEANINGS = {
     "recall": "Of the known positives kept out of training, the model finds this share.",
     "precision": "Of the items called positive, about this share really is positive.",
     "share_positive": "Part of the unlabelled pool that the model calls positive.",
-    "prior": "Part of the unlabelled pool that is believed to be positive, before the model.",
+    "prior": "Part of the unlabelled pool that is believed to be positive, whatever is called so.",
     "false_alarms": "Of the items known to be negative, the model wrongly takes this share.",
     "f1": "Recall and precision in one number, low as soon as one of them is low.",
     "auc": "How often a positive scores higher than a negative. 0.5 is chance.",

@@ -10,7 +10,7 @@ from onesided.core.errors import ConfigError
 from onesided.methods import method_named
 from onesided.metrics.threshold import ThresholdRule
 from onesided.run.folder import COMPARISON, RESULT, RunFolder
-from onesided.run.threshold import set_threshold
+from onesided.run.threshold import new_threshold, set_threshold
 
 COMPARED = "compare"
 """Folder inside a run's folder that holds one run for each method beside it."""
@@ -50,6 +50,8 @@ def write_comparison(folder: Path, results: Sequence[Mapping[str, Any]]) -> list
 def move_thresholds(folder: Path, rule: ThresholdRule) -> dict[str, Any]:
     """Give a run and the runs beside it thresholds by one rule; return the run's new result."""
     beside = sorted(path.parent for path in (folder / COMPARED).glob(f"*/{RESULT}"))
+    for path in (folder, *beside):
+        new_threshold(path, rule)  # what one of them refuses is told before any is changed
     result = set_threshold(folder, rule)
     if beside:
         others = {path.name: set_threshold(path, rule) for path in beside}

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from onesided.core.config import Config, Settings, nearest
 from onesided.core.errors import ConfigError
+from onesided.data.agreement import Size
 from onesided.data.dataset import Scenario
 from onesided.data.files import printable
 from onesided.data.sources import source_named
@@ -52,6 +53,8 @@ class OwnConfig(Config):
     """CSV file with columns path and label, or label and numbers."""
     image_size: int = Field(default=0, ge=0, le=1024)
     """Side to which images are resized; 0 chooses from the data."""
+    largest_side: int = Field(default=128, ge=8, le=1024)
+    """Largest side that is chosen from the data."""
     held_out: float = Field(default=0.2, ge=0, lt=0.9)
     """Share of P, U and known negatives kept out of training, to tell whether it worked."""
     tolerate: float = Field(default=0.05, ge=0, le=1)
@@ -60,6 +63,10 @@ class OwnConfig(Config):
     """Whether U is what remains of one set after labelling, or a sample of its own."""
     seed: int = 57
     """Seed of the division into training and held-out parts."""
+
+    def size(self) -> Size:
+        """Return the height and width asked for, or the largest side that may be chosen."""
+        return (self.image_size, self.image_size) if self.image_size else self.largest_side
 
 
 class ChipsConfig(Config):

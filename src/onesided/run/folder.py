@@ -17,6 +17,7 @@ from onesided.data.files import printable
 from onesided.engine.checkpoint import replacing
 from onesided.engine.model_file import DESCRIPTION, WEIGHTS
 from onesided.run.config import RunConfig
+from onesided.run.result_file import check_result
 
 CONFIG, MANIFEST, SPLIT, LOG = "config.toml", "manifest.json", "split.csv", "log.jsonl"
 LAST, RESULT, SCORES, FEATURES = "last.pt", "result.json", "scores.csv", "features.npy"
@@ -30,7 +31,6 @@ CHIPS = "chips"
 """Folder in which `onesided map` prepares its data before the run begins."""
 CACHE = "cache"
 """Folder for decoded images that are too many for memory; it may be deleted."""
-RESULT_KEYS = ("method", "seed", "threshold", "test", "pu", "warnings")
 RUN_AS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -173,12 +173,7 @@ def name_in_cell(cell: str) -> str:
 def read_result(folder: Path) -> dict[str, Any]:
     """Return `result.json` of a finished run."""
     content = read_json(folder / RESULT)
-    for key in RESULT_KEYS:
-        if key not in content:
-            raise OnesidedError(
-                f"{folder / RESULT} lacks '{key}', so onesided fit did not write it as it is. "
-                "Restore it from a copy, or train again with --overwrite."
-            )
+    check_result(content, folder / RESULT)
     return content
 
 

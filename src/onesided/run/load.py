@@ -9,6 +9,7 @@ import numpy as np
 
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.data.agreement import Size
 from onesided.data.cache import DecodeCache
 from onesided.data.dataset import LabelledDataset, PUSplit, Selection
 from onesided.data.files import original_name
@@ -119,7 +120,7 @@ def _load_set(config: SetConfig) -> LoadedData:
 def _load_own(
     config: OwnConfig, progress: Progress | None, cache: DecodeCache | None
 ) -> LoadedData:
-    size = (config.image_size, config.image_size) if config.image_size else None
+    size = config.size()
     if config.name == "table":
         if not config.table:
             raise ConfigError("data.table is missing: give the CSV file with --table.")
@@ -169,7 +170,7 @@ def divide_own(
 
 def _read_own_folders(
     config: OwnConfig,
-    size: tuple[int, int] | None,
+    size: Size,
     progress: Progress | None,
     cache: DecodeCache | None,
 ) -> OneSided:

@@ -104,11 +104,21 @@ def preset_settings(
     planned = _budget_training(STEPS[preset], config, amount, given.get("train", {}))
     method = config.for_budget(planned["epochs"]).model_dump(mode="json")
     return {
-        "data": recipe.get("data", {}),
+        "data": {**recipe.get("data", {}), **_smaller_images(preset, data_name, given)},
         "network": _as_published(given.get("network", {}), network),
         "train": planned,
         "method": method,
     }
+
+
+def _smaller_images(preset: str, data_name: str, given: Mapping[str, Any]) -> Settings:
+    """Return a limit to people's own images in `quick`: at 128 pixels, minutes become an hour.
+
+    A pretrained network wants to see more, and frozen ones look only once.
+    """
+    own = data_name in ("folders", "table")
+    from_scratch = given.get("network", {}).get("name", "auto") in ("auto", "small")
+    return {"largest_side": 64} if own and from_scratch and preset == "quick" else {}
 
 
 def _budget_method(name: str, weights: Mapping[str, Any], given: Mapping[str, Any]) -> MethodConfig:

@@ -1,7 +1,8 @@
 """Every score of a run, kept in full: what figures and decisions at any threshold need."""
 
 import zipfile
-from dataclasses import dataclass, fields
+import zlib
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ from jaxtyping import Bool, Float64, Int64
 from scipy.special import logit
 
 from onesided.core.errors import DataNotFound, OnesidedError
+from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.dataset import Scenario
 from onesided.engine.checkpoint import replacing
 from onesided.engine.predict import Predictor
@@ -23,6 +25,13 @@ from onesided.run.load import LoadedData, negatives_for_evaluation
 from onesided.run.prior import PriorUsed
 
 FEWEST_TO_JUDGE_BY = 10  # of held-out P and U: below, BBE's interval is all there is
+OWN_SCORES = "BBE on this model's held-out scores, too high where negatives are among the best"
+"""Origin of a prior that nobody named: no second opinion, as it rests on what it is to judge."""
+UNREADABLE = (
+    *(OSError, ValueError, TypeError, EOFError, AttributeError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+"""What numpy raises for a file that is no archive of arrays."""
 AGAIN = "Restore it from a copy, or train again with --overwrite."
 
 
@@ -80,7 +89,7 @@ class Scored:
                 f"There is no {path.name} in {path.parent}: the run is not finished, or older "
                 "than this version. Give the same fit command, or train again with --overwrite."
             ) from None
-        except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except UNREADABLE as error:
             raise OnesidedError(f"{path} cannot be read ({error}). {AGAIN}") from None
         scored._check(path)
         return scored
@@ -96,6 +105,29 @@ class Scored:
                 scores is not None and beside is not None and scores.shape != beside.shape
             ):
                 raise OnesidedError(f"{path} is damaged: its arrays do not fit. {AGAIN}")
+        for field in fields(self):
+            if not _is_sound(field.name, getattr(self, field.name)):
+                raise OnesidedError(
+                    f"{path} is damaged: '{field.name}' should hold scores from 0 to 1, or what "
+                    f"their items are. {AGAIN}"
+                )
+        for labelled in (self.train_labelled, self.held_out_labelled):
+            if labelled is not None and (labelled.all() or not labelled.any()):
+                raise OnesidedError(f"{path} is damaged: P or U has no scores. {AGAIN}")
+
+
+def _is_sound(name: str, values: np.ndarray | None) -> bool:
+    """Whether an array is what its name says: one axis, and numbers or truths that can be."""
+    if values is None:
+        return True
+    if values.ndim != 1:
+        return False
+    if name.endswith("_labelled"):
+        return values.dtype == bool
+    if name.endswith("_truth"):
+        return values.dtype.kind in "iu" and bool(np.isin(values, (NEGATIVE, POSITIVE)).all())
+    # NaN compares as false.
+    return values.dtype.kind == "f" and bool(((values >= 0) & (values <= 1)).all())
 
 
 def score_everything(loaded: LoadedData, method: MethodConfig, predictor: Predictor) -> Scored:
@@ -119,7 +151,9 @@ def prior_to_judge_by(
     """Return the prior that estimates of precision, F1 and AUC rest on, None where none is known.
 
     The method's own; else the number a person gave; else what BBE reads off the top of
-    this very model's held-out ranking, which is right as far as that top is pure.
+    this very model's held-out ranking. That is right as far as that top is pure, and too
+    high otherwise: scores that separate nothing would give a prior near 1, and with it a
+    precision near 1. So an interval that reaches 1 is no estimate.
     """
     pair = scored.held_out_pair()
     if used is not None or pair is None:
@@ -129,10 +163,9 @@ def prior_to_judge_by(
     if min(map(len, pair)) < FEWEST_TO_JUDGE_BY:
         return None
     found = bbe(*map(as_logits, pair))
-    if not 0 < found.value < 1:
+    if found.value <= 0 or found.high >= 1:
         return None
-    origin = "BBE on this model's held-out scores"
-    return PriorUsed(found.value, found.low, found.high, origin, tuple(found.notes))
+    return PriorUsed(found.value, found.low, found.high, OWN_SCORES, tuple(found.notes))
 
 
 def as_logits(scores: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
@@ -150,7 +183,7 @@ def judge(
         scored: Scores of the test part and of known negatives.
         threshold: A score above it means positive.
         evaluation: What held-out P and U say at this threshold.
-        prior: The prior that the method was given.
+        prior: The prior that estimates rest on, see `prior_to_judge_by`.
     """
     test = None
     if scored.test is not None and scored.test_truth is not None:
@@ -179,7 +212,7 @@ def judge_held_out(
     interval = None
     if prior is not None and prior.low is not None and prior.high is not None:
         interval = (prior.low, prior.high)
-    return evaluate_pu(
+    evaluation = evaluate_pu(
         *pair,
         threshold=threshold,
         scenario=scenario,
@@ -187,6 +220,21 @@ def judge_held_out(
         prior_interval=interval,
         labelled_share=labelled_share,
     )
+    return _resting_on_itself(evaluation) if prior and prior.origin == OWN_SCORES else evaluation
+
+
+def _resting_on_itself(evaluation: PUEvaluation) -> PUEvaluation:
+    """Return the figures without the claim that their prior is independent of the scores."""
+    claim = ", an estimate independent of these scores."
+    truth = (
+        ", read off the highest of these very scores as if only positives had them: where "
+        "negatives have them too, it is too high, and so is this figure."
+    )
+    figures = {
+        name: replace(figure, assumes=figure.assumes.replace(claim, truth))
+        for name, figure in evaluation.figures.items()
+    }
+    return replace(evaluation, figures=figures)
 
 
 def _false_alarms(scores: np.ndarray | None, threshold: float) -> dict[str, Any] | None:

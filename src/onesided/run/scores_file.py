@@ -69,13 +69,19 @@ class PartialScores:
 
     def scored(self) -> Iterator[ScoredItem]:
         """Yield every item; all pieces must be scored."""
-        for records, entry in zip(self.pieces(), self.journal.entries(), strict=True):
+        entries = self.journal.entries()
+        for records in self.pieces():
+            entry = next(entries, None)
+            if not _is_whole(entry, len(records)):
+                raise self.journal.damaged("an entry is not what a piece of items gave")
             scores = iter(entry["scores"])
             for place, record in enumerate(records):
                 reason = entry["reasons"].get(str(place))
                 yield (
                     ScoredItem(record, None, reason) if reason else ScoredItem(record, next(scores))
                 )
+        if next(entries, None) is not None:
+            raise self.journal.damaged("it has more entries than there are pieces of items")
 
     def ranked(self) -> Iterator[ScoredItem]:
         """Yield the items that have a score, best first, equal scores in the order of names."""
@@ -92,6 +98,21 @@ def entry(piece: Piece, scores: np.ndarray) -> dict[str, object]:
     """Return what the journal says about a piece; numbers come back to the last bit."""
     reasons = {str(place): reason for place, reason in piece.reasons.items()}
     return {"scores": scores.tolist(), "reasons": reasons}
+
+
+def _is_whole(found: object, items: int) -> bool:
+    """Whether an entry has a score, or a reason why there is none, for each item of its piece."""
+    if not isinstance(found, dict) or found.keys() != {"scores", "reasons"}:
+        return False
+    scores, reasons = found["scores"], found["reasons"]
+    if not isinstance(scores, list) or not isinstance(reasons, dict):
+        return False
+    return (
+        len(scores) + len(reasons) == items
+        and all(isinstance(score, float) and 0 <= score <= 1 for score in scores)
+        and all(isinstance(reason, str) and reason for reason in reasons.values())
+        and reasons.keys() <= set(map(str, range(items)))
+    )
 
 
 @contextmanager

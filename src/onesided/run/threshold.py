@@ -4,9 +4,6 @@ Everything that depends on it (decisions, figures, alarms) is made from stored s
 finished run gets another threshold in a second, without its data and without its truth.
 """
 
-import csv
-import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from onesided.core.config import read_toml
-from onesided.core.errors import ConfigError, DataError, OnesidedError
-from onesided.engine.checkpoint import replacing
-from onesided.engine.model_file import DESCRIPTION, ModelDescription
+from onesided.core.errors import ConfigError
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.threshold import (
     HALF,
@@ -28,20 +23,10 @@ from onesided.metrics.threshold import (
     top_k_threshold,
 )
 from onesided.priors import bbe
-from onesided.run.folder import (
-    CONFIG,
-    REPORT_DATA,
-    RESULT,
-    SCORED,
-    SCORES,
-    RunFolder,
-    plain_csv,
-    read_json,
-    read_result,
-)
-from onesided.run.gallery import map_roles
+from onesided.run.folder import CONFIG, RESULT, SCORED, RunFolder, read_result
 from onesided.run.prior import PriorUsed
-from onesided.run.scored import Scored, as_logits, judge, judge_held_out
+from onesided.run.scored import OWN_SCORES, Scored, as_logits, judge, judge_held_out
+from onesided.run.threshold_files import StoredFiles
 
 
 @dataclass(frozen=True)
@@ -195,14 +180,12 @@ def set_threshold(run: Path, rule: ThresholdRule) -> dict[str, Any]:
     """
     result, scored = read_result(run), Scored.load(run / SCORED)
     prior = _prior_of(result)
-    chosen = choose_threshold(rule, scored, prior.value if prior else _given_prior(run))
+    chosen = new_threshold(run, rule)
     told = (result.get("threshold_rule") or {}).get("explained")
     notices = [text for text in result.get("notices", []) if text != told]
     evaluation = judge_held_out(scored, chosen.value, scenario=result["scenario"], prior=prior)
     judged = judge(scored, chosen.value, evaluation, prior)
-    _rewrite_model(run, chosen.value)
-    _rewrite_decisions(run, int((scored.unlabelled > chosen.value).sum()))
-    _rewrite_report_data(run, scored, chosen.value)
+    StoredFiles.read(run, scored).write(scored, chosen.value)
     changed = {
         **result,
         **judged,
@@ -211,6 +194,17 @@ def set_threshold(run: Path, rule: ThresholdRule) -> dict[str, Any]:
     }
     RunFolder(run, "").write_json(RESULT, changed)
     return changed
+
+
+def new_threshold(run: Path, rule: ThresholdRule) -> Chosen:
+    """Return the threshold that a finished run would get, or refuse; writes nothing."""
+    prior = _prior_of(read_result(run))
+    named = _given_prior(run) if prior is None else prior.value
+    if prior is not None and prior.origin == OWN_SCORES:
+        named = None  # nobody named it; the rule estimates it again, and says so
+    scored = Scored.load(run / SCORED)
+    StoredFiles.read(run, scored)  # refuses what could not be written again
+    return choose_threshold(rule, scored, named)
 
 
 def _prior_of(result: dict[str, Any]) -> PriorUsed | None:
@@ -222,49 +216,3 @@ def _given_prior(run: Path) -> float | None:
     """Return the number that the user named for a method that did not need it, if any."""
     prior = read_toml(run / CONFIG).get("prior") if (run / CONFIG).exists() else None
     return prior if isinstance(prior, float) else None
-
-
-def _rewrite_model(run: Path, threshold: float) -> None:
-    stored = ModelDescription.from_settings(read_json(run / DESCRIPTION), DESCRIPTION)
-    changed = stored.model_copy(update={"threshold": threshold})
-    with replacing(run / DESCRIPTION) as file:
-        file.write(json.dumps(changed.model_dump(mode="json"), indent=2).encode())
-
-
-def _rewrite_decisions(run: Path, called: int) -> None:
-    """Write `scores.csv` again; its rows stand in the order of their full scores."""
-    path = run / SCORES
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            columns, *rows = csv.reader(file, strict=True)
-        place = columns.index("decision")
-        for number, row in enumerate(rows):
-            row[place] = "positive" if number < called else "negative"
-    except (OSError, ValueError, IndexError, csv.Error) as error:
-        raise DataError(
-            f"{path} cannot be read ({error}). Restore it, or train again with --overwrite."
-        ) from None
-    RunFolder(run, "").write_text(SCORES, plain_csv(columns, rows))
-
-
-def _rewrite_report_data(run: Path, scored: Scored, threshold: float) -> None:
-    """Bring the map of features up to date, and leave out the pictures nearest the threshold.
-
-    Those were chosen for the old one, and the pictures of the others are not in the run.
-    """
-    path = run / REPORT_DATA
-    if not path.exists():
-        return
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {
-                name: archive[name] for name in archive.files if not name.startswith("threshold_")
-            }
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise OnesidedError(
-            f"{path} cannot be read ({error}). Restore it, or train again with --overwrite."
-        ) from None
-    if "embedding_role" in arrays:
-        arrays["embedding_role"] = map_roles(scored.train_labelled, scored.train, threshold)
-    with replacing(path) as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
