@@ -52,7 +52,7 @@ def read_toml(path: Path) -> Settings:
             return tomllib.load(file)
     except FileNotFoundError:
         raise ConfigError(f"There is no configuration file {path}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
@@ -74,7 +74,7 @@ def parse_assignment(text: str) -> Settings:
 def _value_of(text: str) -> object:
     try:
         document = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
     # No setting is a date, but a folder may be called 2024-01-31; and a second line that
     # happens to be an assignment must not get lost.

@@ -57,7 +57,7 @@ def check_share_readable(
     what: str, total: int, unreadable: int, first: tuple[str, str], tolerate: float
 ) -> None:
     """Raise as `check_readable` does, knowing of the unreadable files the first alone."""
-    told = f"{printable(first[0])} {first[1]}"
+    told = f"{printable(first[0])} {first[1]}".replace("\n", "\\n")  # one line, whatever the name
     if unreadable == total:
         detail = f"none of {total} files can be read; the first: {told}" if total else "it is empty"
         endings = ", ".join(ACCEPTED_ENDINGS)

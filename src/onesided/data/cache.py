@@ -150,7 +150,7 @@ class Entry:
         try:
             index = json.loads((path / "index.json").read_bytes())
             return self._stored(path, index)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             # Nothing is lost by decoding again what somebody damaged. A second process may
             # have found the same damage, and may be removing the same files.
             shutil.rmtree(path, ignore_errors=True)

@@ -5,6 +5,7 @@ that would execute code is refused, not executed. Random generators are not in i
 because there are none to save: randomness is a function of the clock.
 """
 
+import math
 import os
 import pickle
 import zipfile
@@ -86,8 +87,9 @@ class Checkpoints:
             )
         try:
             return _as_state(content)
-        except (KeyError, TypeError, ValueError) as error:
-            raise self.damaged(f"it lacks or garbles {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            lost = f"it lacks {error}" if isinstance(error, KeyError) else "no run saves such a state"
+            raise self.damaged(lost) from None
 
     def _read(self, path: Path) -> dict[str, Any]:
         try:
@@ -122,20 +124,28 @@ def _check_sums(path: Path) -> None:
 
 
 def _as_state(content: dict[str, Any]) -> TrainingState:
-    position = Position(**content["position"])
+    position = Position(*(content["position"][name] for name in ("stage", "epoch", "step")))
     counts = (position.stage, position.epoch, position.step)
     if not all(isinstance(count, int) and count >= 0 for count in counts):
         raise ValueError(f"the position {counts}")
     tables = (content["method"], content["tally"], content["optimizer"] or {"state": {}})
     if not all(isinstance(table, dict) for table in tables):
         raise TypeError("the tables of state")
+    if not all(isinstance(value, torch.Tensor) for value in content["method"].values()):
+        raise TypeError("the state of the method")
     return TrainingState(
         position=position,
         method=content["method"],
         optimizer=content["optimizer"],
         tally={str(name): [float(total), int(n)] for name, (total, n) in content["tally"].items()},
-        seconds=float(content["seconds"]),
+        seconds=_duration(content["seconds"]),
     )
+
+
+def _duration(seconds: object) -> float:
+    if isinstance(seconds, float) and 0 <= seconds < math.inf:
+        return seconds
+    raise ValueError(f"the duration {seconds}")
 
 
 def asdict_shallow(state: TrainingState) -> dict[str, Any]:

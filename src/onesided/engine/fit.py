@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -115,7 +116,10 @@ class _Training:
         self.began = time.monotonic() - (state.seconds if state else 0.0)
         here = state.position if state else Position()
         if state is not None:
-            if here.stage >= len(stages) or here.epoch > stages[here.stage].epochs:
+            # A step within the epoch after the last one would be beyond the end as well.
+            if here.stage >= len(stages) or (
+                here.epoch + (here.step > 0) > stages[here.stage].epochs
+            ):
                 raise self.memory.checkpoints.damaged("it claims more epochs than the run has")
             self._restore(self.method, state.method)
         self.method.train()
@@ -138,7 +142,9 @@ class _Training:
         try:
             owner.load_state_dict(state)
         except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            # Torch's first line names our class; the last one says what does not fit.
+            reason = (str(error).splitlines() or [type(error).__name__])[-1]
+            reason = shorten(reason, 200, placeholder=" ...")
             raise self.memory.checkpoints.damaged(reason) from None
 
     def _run_stage(
@@ -153,6 +159,8 @@ class _Training:
         for epoch in range(start.epoch, stage.epochs):
             resumed = state is not None and epoch == start.epoch
             clock = self._clock(stage, epoch, start.step if resumed else 0)
+            if clock.step > clock.steps:
+                raise self.memory.checkpoints.damaged("it claims more steps than an epoch has")
             tally = Tally(state.tally) if resumed and state else Tally()
             if resumed and rank() == 0:
                 self.memory.log.rewind(clock)
@@ -240,8 +248,9 @@ class _Training:
         steps = stage.steps or self.loader.steps(self._batching(stage), rows)
         if steps == 0:
             raise ConfigError(
-                f"A batch of {self.train.batch_size} is larger than the data "
-                f"({len(self.split.train)} rows). Lower train.batch_size."
+                f"Not one batch of {self.train.batch_size} can be made of the data "
+                f"({len(self.split.train)} rows, of which {int(self.split.train.unlabelled.sum())} "
+                "are unlabelled). Lower train.batch_size."
             )
         return Clock(self.seed, stage.name, epoch, stage.epochs, step, steps)
 

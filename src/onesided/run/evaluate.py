@@ -93,6 +93,8 @@ def read_scores(path: Path, *, threshold: float | None = None) -> dict[str, floa
     for line, row in read_rows(path, ("item", "score")):
         try:
             score = float(row["score"])
+            if not 0 <= score <= 1:
+                raise ValueError("also where it is NaN")
             if threshold is not None and row.get("decision") == "positive":
                 score = max(score, float(np.nextafter(threshold, np.inf)))
             if threshold is not None and row.get("decision") == "negative":
@@ -100,8 +102,8 @@ def read_scores(path: Path, *, threshold: float | None = None) -> dict[str, floa
             scores[name_in_cell(row["item"])] = score
         except ValueError:
             raise DataError(
-                f"{path}, line {line}: the score is {row['score']!r}, which is no number. Restore "
-                "the file from a copy, or train again with --overwrite."
+                f"{path}, line {line}: the score is {row['score']!r}, which is no number from 0 "
+                "to 1. Restore the file from a copy, or train again with --overwrite."
             ) from None
     if not scores:
         raise DataError(f"{path} lists no item. Restore it, or train again with --overwrite.")

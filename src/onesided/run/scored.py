@@ -2,6 +2,7 @@
 
 import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -83,7 +84,7 @@ class Scored:
         """Read what `save` wrote."""
         try:
             with np.load(path, allow_pickle=False) as archive:
-                scored = cls(**{name: archive[name] for name in archive.files})
+                scored = cls(**arrays_of(archive))
         except FileNotFoundError:
             raise DataNotFound(
                 f"There is no {path.name} in {path.parent}: the run is not finished, or older "
@@ -114,6 +115,15 @@ class Scored:
         for labelled in (self.train_labelled, self.held_out_labelled):
             if labelled is not None and (labelled.all() or not labelled.any()):
                 raise OnesidedError(f"{path} is damaged: P or U has no scores. {AGAIN}")
+
+
+def arrays_of(archive: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return the arrays of an archive; numpy gives bytes for a member that is none."""
+    arrays = dict(archive)
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"its member '{name}' is no array")
+    return arrays
 
 
 def _is_sound(name: str, values: np.ndarray | None) -> bool:
