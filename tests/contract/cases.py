@@ -48,6 +48,7 @@ CASES = [
     *(Case(name) for name in METHODS),
     Case("ncpu", {"variant": "released"}),
     Case("ncpu", {"variant": "budget"}),
+    Case("ncpu", {"variant": "features"}),
     Case("pico", {"variant": "ncpu-paper"}),
     Case("pico", {"variant": "plus", "neighbours_from": 2}),
     Case("wsc", {"variant": "ncpu-paper"}),

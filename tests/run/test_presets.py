@@ -87,6 +87,19 @@ def test_short_runs_take_the_variant_made_for_them_and_not_the_weights_of_1300_e
     assert "variant" not in preset_of("paper", {}).get("method", {})
 
 
+def test_class_pairs_are_for_features_that_have_formed() -> None:
+    frozen = {"network": {"name": "efficientnet_lite0", "trained": "head"}}
+    planned = preset_settings(
+        "quick",
+        data_name="folders",
+        method_name="ncpu",
+        amount=Amount(1000, 100),
+        given=frozen,
+    )["method"]
+    assert (planned["variant"], planned["alignment"]) == ("features", "robust")
+    assert preset_of("quick", {})["method"]["alignment"] == "self"
+
+
 def test_a_quarter_of_every_batch_is_positive_in_short_runs() -> None:
     train = preset_of("quick", {})["train"]
     assert (train["batching"], train["positives_per_batch"]) == ("stratified", 32)

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound, OnesidedError
+from onesided.engine.model_file import ModelDescription
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.threshold import HALF, parse_rule
+from onesided.nets.build import NetworkConfig
 from onesided.run.compare import move_thresholds
+from onesided.run.execute import ranked_rows
 from onesided.run.folder import RunFolder
 from onesided.run.prior import PriorUsed
 from onesided.run.scored import OWN_SCORES, Scored, judge, judge_held_out, prior_to_judge_by
@@ -210,9 +213,23 @@ def test_what_the_method_or_a_person_named_goes_before_an_estimate() -> None:
 def finished(folder: Path, scored: Scored, prior: PriorUsed | None = None) -> Path:
     """Write as much of a finished run as the choice of a threshold reads."""
     folder.mkdir(parents=True)
+    files = RunFolder(folder, "")
     told = {"method": "ncpu", "seed": 0, "threshold": 0.5, "test": None, "pu": None}
-    known = None if prior is None else prior.to_json()
-    RunFolder(folder, "").write_json("result.json", {**told, "warnings": [], "prior": known})
+    known = {"scenario": "single-set", "prior": None if prior is None else prior.to_json()}
+    files.write_json("result.json", {**told, **known, "warnings": []})
+    model = ModelDescription(
+        method="ncpu",
+        settings={},
+        network=NetworkConfig(),
+        sample_shape=(1,),
+        mean=(0.0,),
+        std=(1.0,),
+        kind="vector",
+    )
+    files.write_json("model.json", model.model_dump(mode="json"))
+    names = [str(row) for row in range(len(scored.unlabelled))]
+    rows = ranked_rows(names, scored.unlabelled, 0.5)
+    files.write_table("scores.csv", ("item", "score", "rank", "decision"), rows)
     scored.save(folder / "scores.npz")
     return folder
 

@@ -96,7 +96,7 @@ def merge(*layers: Mapping[str, Any]) -> Settings:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return ` Did you mean 'x'?` for the nearest known name, or the list of them."""
     names = sorted(known)
-    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
     if close:
         return f" Did you mean '{close[0]}'?"
     return f" Known: {', '.join(names)}."

@@ -88,7 +88,9 @@ class Checkpoints:
         try:
             return _as_state(content)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            lost = f"it lacks {error}" if isinstance(error, KeyError) else "no run saves such a state"
+            lost = (
+                f"it lacks {error}" if isinstance(error, KeyError) else "no run saves such a state"
+            )
             raise self.damaged(lost) from None
 
     def _read(self, path: Path) -> dict[str, Any]:

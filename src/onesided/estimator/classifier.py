@@ -8,7 +8,7 @@ run, `train`, a predictor. What a run folder would hold is kept in attributes in
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from jaxtyping import Float64
@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from onesided.core.errors import DataError, Interrupted
+from onesided.core.config import nearest
+from onesided.core.errors import CheckpointError, ConfigError, DataError, Interrupted
 from onesided.core.labels import UNKNOWN, LabelScheme, normalise_pu_labels
 from onesided.data.arrays import ChannelAxis, checked_values, from_arrays
 from onesided.data.folder import OneSided
@@ -56,6 +57,8 @@ from onesided.run.embed import seen_through
 from onesided.run.execute import check_needs, judge_run, train
 from onesided.run.load import divide_own, training_split
 from onesided.run.presets import resolve
+
+KINDS: tuple[str, ...] = get_args(ImageKind)
 
 
 class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -212,6 +215,11 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         place = Path(folder)
         predictor, model = load_model(place, device)
         saved = read_folder(place, model)
+        if strangers := sorted(set(saved.parameters) - set(cls._get_param_names())):
+            raise CheckpointError(
+                f"{place} holds an estimator with the parameter '{strangers[0]}', which this "
+                "version does not know."
+            )
         estimator = cls(**{**saved.parameters, "device": device})
         estimator.classes_ = np.array(saved.classes)
         if saved.feature_names is not None:
@@ -243,6 +251,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Items, y: ArrayLike, data_settings: OwnConfig
     ) -> tuple[OneSided, np.ndarray]:
         """Return the samples with what is known of them, and the labels as they were given."""
+        if self.kind not in (None, *KINDS):
+            raise ConfigError(f"There are no {self.kind!r} images.{nearest(self.kind, KINDS)}")
         if holds_paths(X):
             labels = checked_labels(y, self.labels_mean)
             kind = self.kind or "photograph"

@@ -81,9 +81,27 @@ def read_folder(folder: Path, model: ModelDescription) -> Saved:
         return Saved(_parameters_of_run(folder, model), [0, 1])
     content = read_json(folder / ESTIMATOR)
     try:
-        return Saved(**content)
+        saved = Saved(**content)
     except TypeError as error:
         raise CheckpointError(f"{folder / ESTIMATOR} is damaged ({error}).") from None
+    _check_saved(saved, folder / ESTIMATOR)
+    return saved
+
+
+def _check_saved(saved: Saved, path: Path) -> None:
+    names = saved.feature_names
+    sound = {
+        "parameters": isinstance(saved.parameters, dict),
+        "classes": isinstance(saved.classes, list) and len(saved.classes) == 2,
+        "feature_names": names is None
+        or (isinstance(names, list) and all(isinstance(name, str) for name in names)),
+    }
+    for entry, is_sound in sound.items():
+        if not is_sound:
+            raise CheckpointError(
+                f"{path} is damaged: '{entry}' is not what an estimator saves. Restore it, or fit "
+                "and save again."
+            )
 
 
 def read_evaluation(folder: Path) -> tuple[dict[str, Any], PUEvaluation | None]:

@@ -174,6 +174,8 @@ class MethodConfig(Config):
 
     budget_variant: ClassVar[str | None] = None
     """Variant that suits runs of minutes; None where the published one does."""
+    features_variant: ClassVar[str | None] = None
+    """The same on features of a frozen network, which have formed before the first step."""
 
     def budget_learning_rate(self) -> float:
         """Return the rate where epochs are few: more than 1300 epochs would bear."""

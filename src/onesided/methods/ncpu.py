@@ -52,6 +52,14 @@ from onesided.state.pseudo_targets import PseudoTargets
 from onesided.state.threshold import SelfAdaptiveThreshold
 
 PAPER_EPOCHS = 1300
+# What both of our variants share; class pairs only where features have formed already.
+IN_MINUTES: Mapping[str, Any] = {
+    "views": "two",
+    "weighing": "classes",
+    "judge": "target",
+    "alignment_weight": 1.0,
+    "entropy_weight": 0.0,
+}
 VIEWS: Mapping[str, Mapping[str, Augment]] = {
     "three": {"classify": Augment.WEAK, **ALIGNED_VIEWS},
     "two": {"query": Augment.STRONG, "key": Augment.WEAK},
@@ -71,19 +79,14 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
             "threshold_rows": "unlabelled",
             "confidence_cap": 0.8,
         },
-        "budget": {
-            "views": "two",
-            "weighing": "classes",
-            "judge": "target",
-            "alignment": "self",
-            "alignment_weight": 1.0,
-            "entropy_weight": 0.0,
-        },
+        "budget": {**IN_MINUTES, "alignment": "self"},
+        "features": {**IN_MINUTES, "alignment": "robust"},
     }
 
-    variant: Literal["paper", "released", "budget"] = "paper"
+    variant: Literal["paper", "released", "budget", "features"] = "paper"
     """A bundle of switches: the published mathematics, what the authors' code does, or ours for
-    a thousandth of the paper's steps. Every switch can still be set alone."""
+    a thousandth of the paper's steps, on images or on features of a network that has learned.
+    Every switch can still be set alone."""
     disambiguation: Literal["none", "prototype", "prototype+threshold", "phantom"] = "phantom"
     """How targets of U move: never; by votes; by votes that the gate erases; by votes under a
     gate that erases nothing (the method)."""
@@ -119,6 +122,7 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
 
     uses_negatives: ClassVar[bool] = True
     budget_variant: ClassVar[str | None] = "budget"
+    features_variant: ClassVar[str | None] = "features"
     card: ClassVar[Card] = Card(
         title="NcPU",
         summary="Learns representations that survive wrong labels, and with them who is positive.",
@@ -132,6 +136,8 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
             "paper": "the published mathematics (default)",
             "released": "the six switches as the authors' code sets them",
             "budget": "ours, for runs of minutes: the presets quick and standard take it",
+            "features": "the same with class pairs, which help once features have formed: the "
+            "presets take it on a frozen network",
         },
     )
 
@@ -141,7 +147,7 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
 
     def budget_training(self, batch_size: int) -> Settings:
         """Return short training where the classifier's loss weighs; a small rate under w_r 50."""
-        if self.variant == "budget":
+        if self.variant in ("budget", "features"):
             return short_training(batch_size)
         return super().budget_training(batch_size)
 
@@ -154,7 +160,7 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
         """
         if epochs >= PAPER_EPOCHS:
             return self
-        share = 0.5 if self.variant == "budget" else 0.3
+        share = 0.5 if self.variant in ("budget", "features") else 0.3
         return self.model_copy(
             update={
                 "target_momentum": self.target_momentum ** (PAPER_EPOCHS / epochs),

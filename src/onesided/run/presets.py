@@ -99,7 +99,7 @@ def preset_settings(
         return merge({"network": _paper_network(data_name)}, recipe)
     # The recipe's weights and extra data belong to the data set; its epochs, rates and the
     # paper's own estimate of the prior belong to the paper's budget and split.
-    config = _budget_method(method_name, recipe.get("method", {}), given.get("method", {}))
+    config = _budget_method(method_name, recipe.get("method", {}), given)
     network = {"name": "auto", **({"width": WIDTHS[preset]} if amount.images else {})}
     planned = _budget_training(STEPS[preset], config, amount, given.get("train", {}))
     method = config.for_budget(planned["epochs"]).model_dump(mode="json")
@@ -124,9 +124,11 @@ def _smaller_images(preset: str, data_name: str, given: Mapping[str, Any]) -> Se
 def _budget_method(name: str, weights: Mapping[str, Any], given: Mapping[str, Any]) -> MethodConfig:
     """Return the method as it suits a short run, before its pace is set."""
     kind = method_named(name)
-    asked = {key: value for key, value in given.items() if key != "name"}
+    asked = {key: value for key, value in given.get("method", {}).items() if key != "name"}
+    frozen = given.get("network", {}).get("trained") == "head"
+    variant = kind.features_variant if frozen else kind.budget_variant
     # A variant for short runs has weights of its own: the recipe's belong to 1300 epochs.
-    own = weights if kind.budget_variant is None else {"variant": kind.budget_variant}
+    own = weights if variant is None else {"variant": variant}
     return kind.from_settings(merge(own, asked), "configuration [method]")
 
 
