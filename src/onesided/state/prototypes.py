@@ -3,6 +3,7 @@
 Symbols (paper, section 3.2): mu_c = `vectors[c]`, alpha = `momentum`, q~ = `query`.
 """
 
+import math
 from typing import Literal
 
 import torch
@@ -11,6 +12,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 Normalisation = Literal["sample", "batch"]
+
+LARGEST_EXPONENT = 300.0
+"""Of e, half of what a double can hold."""
 
 
 class Prototypes(nn.Module):
@@ -73,44 +77,53 @@ def _average(
 def _average_normalising_each(
     start: Float[Tensor, "width"], rows: Float[Tensor, "n width"], momentum: float
 ) -> Float[Tensor, "width"]:
-    """Return the moving average that is brought back to unit length after every row.
+    """Return the moving average that is brought back to unit length after every row."""
+    if momentum == 0:  # no memory: the last row decides alone
+        return rows[-1]
+    if not start.any():  # nothing known yet: the first row is the start
+        start, rows = F.normalize(rows[0], dim=0), rows[1:]
+    # Weights are kept apart as factors, and those of so many rows fit into a double.
+    for some in rows.split(max(1, int(LARGEST_EXPONENT / -math.log(momentum)))):
+        start = _average_of_some(start, some, momentum)
+    return start
+
+
+def _average_of_some(
+    start: Float[Tensor, "width"], rows: Float[Tensor, "n width"], momentum: float
+) -> Float[Tensor, "width"]:
+    """Return the same average after a bounded number of rows, without a loop over them.
 
     If n_t is the length before the t-th normalisation, unrolling the recursion gives
     weights alpha^(T-t) / (n_t ... n_T). The lengths depend on each other only
     backwards in time, through n_t^2 = alpha^2 |mu_{t-1}|^2 + (1-alpha)^2 |q_t|^2
     + 2 alpha (1-alpha) mu_{t-1}.q_t, so iterating all of them at once from any guess
-    is exact after at most T rounds. With alpha = .99 it takes five to ten: a few
-    (T, T) products instead of T steps.
+    is exact after at most T rounds. With alpha = .99 it takes five to ten, each a
+    product of a (T, T) matrix with a vector, instead of T steps.
     """
-    if momentum == 0:  # no memory: the last row decides alone
-        return rows[-1]
-    if not start.any():  # nothing known yet: the first row is the start
-        start, rows = F.normalize(rows[0], dim=0), rows[1:]
     sources = torch.cat([start[None], rows])  # (T + 1, width): mu_0, q_1 .. q_T
-    gain = torch.full((len(sources),), 1 - momentum, dtype=rows.dtype, device=rows.device)
-    gain[0] = 1.0
-    inner = sources @ rows.T  # (T + 1, T)
+    earlier = (rows @ sources.T).tril()  # (T, T + 1): q_t with what mu_{t-1} is made of
     squared = rows.square().sum(dim=1)
     length = torch.ones(len(rows), dtype=rows.dtype, device=rows.device)
     for _ in range(len(rows)):
-        weights = _unrolled_weights(length, gain, momentum)  # (T + 1, T + 1)
-        before = (weights[:-1] * inner.T).sum(dim=1)  # mu_{t-1} . q_t
+        faded, entering = _unrolled_weights(length, momentum)
+        before = faded[:-1] * (earlier @ entering)  # mu_{t-1} . q_t
         updated = (
             momentum**2 + (1 - momentum) ** 2 * squared + 2 * momentum * (1 - momentum) * before
         ).sqrt()
-        settled = torch.allclose(updated, length, rtol=0, atol=1e-15)
+        settled = torch.allclose(updated, length, rtol=0, atol=1e-14)
         length = updated
         if settled:
             break
-    return _unrolled_weights(length, gain, momentum)[-1] @ sources
+    faded, entering = _unrolled_weights(length, momentum)
+    return faded[-1] * (entering @ sources)
 
 
 def _unrolled_weights(
-    length: Float[Tensor, "t"], gain: Float[Tensor, "t_plus_1"], momentum: float
-) -> Float[Tensor, "t_plus_1 t_plus_1"]:
-    """Return row t = the weight of every source in mu_t, for t = 0 .. T."""
-    shrink = F.pad((momentum / length).log().cumsum(0), (1, 0))  # log of prod alpha / n
+    length: Float[Tensor, "t"], momentum: float
+) -> tuple[Float[Tensor, "t_plus_1"], Float[Tensor, "t_plus_1"]]:
+    """Return two factors: source s has the weight first[t] x second[s] in mu_t, s <= t."""
+    faded = F.pad((momentum / length).log().cumsum(0), (1, 0)).exp()  # prod alpha / n
     # A source entering at s is scaled by (alpha / n) of the later rows s+1 .. t and,
-    # unless it is mu_0, by 1 / n_s of its own.
-    own = F.pad(-length.log(), (1, 0))
-    return ((shrink[:, None] - shrink[None, :] + own[None, :]).exp() * gain).tril()
+    # unless it is mu_0, by its own (1 - alpha) / n_s.
+    own = F.pad((1 - momentum) / length, (1, 0), value=1.0)
+    return faded, own / faded
