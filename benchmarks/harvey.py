@@ -146,7 +146,8 @@ def scored(ranked: Path, truth: Mapping[str, int]) -> tuple[np.ndarray, np.ndarr
 
 def page(content: Mapping[str, Any]) -> str:
     """Return the page: what was estimated without negatives beside what was true."""
-    seconds, true, estimated = content["seconds"], content["true"], content["estimated"]
+    seconds, true = content["seconds"], content["true"]
+    estimated = content["estimated"]["figures"]
     machine = content["origin"]["machine"]
     lines = [
         f"# {content['title']}",
