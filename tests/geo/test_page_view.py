@@ -178,3 +178,15 @@ def test_a_phone_shows_map_and_list_without_sideways_scrolling(saved_town: Path)
         assert shown.selected() == building.name
         assert shown.run("return document.documentElement.scrollWidth") <= 390
         assert complaints(chrome) == []
+
+
+def test_long_names_leave_the_score_in_sight(tmp_path: Path) -> None:
+    named = [replace(item, name=f"{item.name}-{'0123456789' * 6}") for item in town(60)]
+    write_map(page_of(named), tmp_path / "map.html")
+    with opened(tmp_path / "map.html") as chrome:
+        shown = Map(chrome)
+        shown.settle()
+        last = "const all = [...document.querySelectorAll('#list .score')];"
+        rights = shown.run(f"{last} return all.map(one => one.getBoundingClientRect().right)")
+        assert rights
+        assert max(rights) <= shown.run("return document.documentElement.clientWidth")
