@@ -104,7 +104,7 @@ def test_folders_that_hold_no_model_or_a_damaged_one_are_refused(
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     result["pu"]["figures"] = {"recall": {"value": 1}}
     (tmp_path / "run" / "result.json").write_text(json.dumps(result))
-    with pytest.raises(CheckpointError, match=r"result\.json is damaged"):
+    with pytest.raises(OnesidedError, match=r"result\.json lacks 'pu\.figures\.recall"):
         PUClassifier.load(tmp_path / "run")
 
 

@@ -8,7 +8,10 @@ from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.run.evaluate import compare_with_labels, read_labels, read_rows, read_scores
 
 SCORES = {"U/a.png": 0.9, "U/b.png": 0.7, "U/c.png": 0.4, "U/d.png": 0.1, "=e.png": 0.05}
-RESULT = {"method": "ce", "seed": 0, "threshold": 0.5, "test": None, "pu": None, "warnings": []}
+RESULT = {
+    **{"method": "ce", "seed": 0, "scenario": "single-set", "threshold": 0.5},
+    **{"test": None, "pu": None, "warnings": []},
+}
 
 
 @pytest.fixture
@@ -56,11 +59,12 @@ def test_a_score_that_nine_digits_carry_across_the_threshold_stays_on_its_side(r
 
 
 def test_estimates_of_the_run_stand_beside_the_truth(run: Path) -> None:
+    words = {"label": "Figure", "assumes": "Nothing."}
     figures = {
-        "recall": {"value": 0.8, "low": 0.7, "high": 0.9},
-        "proxy_accuracy": {"value": 0.6, "low": None, "high": None},
+        "recall": {**words, "value": 0.8, "low": 0.7, "high": 0.9},
+        "proxy_accuracy": {**words, "value": 0.6, "low": None, "high": None},
     }
-    prior = {"value": 0.3, "low": 0.2, "high": 0.4}
+    prior = {"value": 0.3, "low": 0.2, "high": 0.4, "origin": "given", "notes": []}
     content = {**RESULT, "pu": {"figures": figures, "degenerate": None}, "prior": prior}
     (run / "result.json").write_text(json.dumps(content))
     truth = labels(run, "item,label\nU/a.png,positive\nU/d.png,negative\n")

@@ -102,11 +102,14 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 def test_a_run_is_finished_when_it_has_a_result(tmp_path: Path) -> None:
     folder = claimed(tmp_path)
     assert folder.finished() is None
-    keys = ("method", "seed", "threshold", "test", "pu", "warnings")
-    folder.write_json(RESULT, dict.fromkeys(keys))
-    assert folder.finished() == dict.fromkeys(keys)
-    for key in keys:
-        folder.write_json(RESULT, {other: None for other in keys if other != key})
+    result = {
+        **{"method": "ce", "seed": 0, "scenario": "single-set", "threshold": 0.5},
+        **{"test": None, "pu": None, "warnings": []},
+    }
+    folder.write_json(RESULT, result)
+    assert folder.finished() == result
+    for key in result:
+        folder.write_json(RESULT, {other: result[other] for other in result if other != key})
         with pytest.raises(OnesidedError, match=f"lacks '{key}'"):
             read_result(tmp_path)
 

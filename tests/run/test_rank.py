@@ -267,6 +267,8 @@ def test_what_is_no_run_is_told(items: Path) -> None:
 def test_the_alarm_of_a_run_is_known_where_its_result_is(run: Path) -> None:
     assert alarm_of(run) is None
     result = {"method": "ce", "seed": 0, "threshold": 0.5, "test": None, "warnings": []}
-    for pu, alarm in ((None, None), ({"degenerate": None}, None), ({"degenerate": "!"}, "!")):
+    result["scenario"] = "single-set"
+    quiet: dict[str, object] = {"figures": {}, "degenerate": None}
+    for pu, alarm in ((None, None), (quiet, None), ({**quiet, "degenerate": "!"}, "!")):
         (run / "result.json").write_text(json.dumps({**result, "pu": pu}))
         assert alarm_of(run) == alarm

@@ -234,7 +234,8 @@ def _network_line(config: "RunConfig", shape: Sequence[int]) -> str:
     if config.network.name != "auto":
         return f"Network: {config.network.in_words(shape)}."
     name, kind = ("small", "images") if len(shape) == 3 else ("mlp", "vectors")
-    return f"Network: {name}, chosen for {kind}."
+    chosen = config.network.model_copy(update={"name": name})
+    return f"Network: {chosen.in_words(shape)}, chosen for {kind}."
 
 
 def _size_line(config: "RunConfig", shape: Sequence[int]) -> str:

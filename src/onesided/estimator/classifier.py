@@ -252,7 +252,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[OneSided, np.ndarray]:
         """Return the samples with what is known of them, and the labels as they were given."""
         if self.kind not in (None, *KINDS):
-            raise ConfigError(f"There are no {self.kind!r} images.{nearest(self.kind, KINDS)}")
+            raise ConfigError(f"There are no {self.kind!r} images.{nearest(str(self.kind), KINDS)}")
         if holds_paths(X):
             labels = checked_labels(y, self.labels_mean)
             kind = self.kind or "photograph"

@@ -59,8 +59,21 @@ def between(source: System, target: System) -> Callable[[Coordinates], Coordinat
 
 def converted(geometries: Geometries, source: System, target: System) -> Geometries:
     """Return the geometries in another coordinate system, without heights."""
+    return moved(geometries, between(source, target))
+
+
+def moved(geometries: Geometries, move: Callable[[Coordinates], Coordinates]) -> Geometries:
+    """Return the geometries elsewhere, None for one whose corners have no place there.
+
+    A system knows only a part of the earth; beyond it corners go to infinity, and a
+    ring of such corners is none.
+    """
     shapely = library("shapely", "A geometry")
-    result: Geometries = shapely.transform(geometries, between(source, target))
+    corners, owners = shapely.get_coordinates(geometries, return_index=True)
+    known = np.array(geometries, dtype=object)
+    if len(corners):
+        known[owners[~np.isfinite(move(corners)).all(axis=1)]] = None
+    result: Geometries = shapely.transform(known, move)
     return result
 
 

@@ -97,14 +97,10 @@ def to_pixels(matrix: tuple[float, ...], places: Coordinates) -> Coordinates:
 
 def outlines_in_pixels(image: OpenImage, geometries: Geometries, source: System) -> Geometries:
     """Return geometries of any coordinate system in columns and rows of an image."""
-    from onesided.geo.coordinates import between
+    from onesided.geo.coordinates import between, moved
 
-    shapely = library("shapely", "A footprint")
     convert = between(source, image.system)
-    pixels: Geometries = shapely.transform(
-        geometries, lambda places: to_pixels(image.matrix, convert(places))
-    )
-    return pixels
+    return moved(geometries, lambda places: to_pixels(image.matrix, convert(places)))
 
 
 def edge_in_degrees(image: OpenImage) -> tuple[float, float, float, float]:

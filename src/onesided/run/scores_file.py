@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ class PartialScores:
         """Yield every item; all pieces must be scored."""
         entries = self.journal.entries()
         for records in self.pieces():
-            entry = next(entries, None)
+            entry: Any = next(entries, None)
             if not _is_whole(entry, len(records)):
                 raise self.journal.damaged("an entry is not what a piece of items gave")
             scores = iter(entry["scores"])

@@ -83,7 +83,7 @@ def _average_normalising_each(
     if not start.any():  # nothing known yet: the first row is the start
         start, rows = F.normalize(rows[0], dim=0), rows[1:]
     # Weights are kept apart as factors, and those of so many rows fit into a double.
-    for some in rows.split(max(1, int(LARGEST_EXPONENT / -math.log(momentum)))):
+    for some in rows.split(max(1, int(LARGEST_EXPONENT / -math.log(momentum)))):  # type: ignore[no-untyped-call]
         start = _average_of_some(start, some, momentum)
     return start
 
