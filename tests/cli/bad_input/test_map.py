@@ -1,0 +1,151 @@
+"""`onesided map` with footprints, points and marks that cannot be."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.bad_input.refusals import assert_refused_untouched, each
+from tests.cli.pictures import draw
+from tests.geo.fakes import FakeScene, write_geotiff_scene
+
+Content = str | bytes
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> FakeScene:
+    """Some buildings; no test changes its files."""
+    return write_geotiff_scene(tmp_path_factory.mktemp("scene"), seed=1, size=384, buildings=36)
+
+
+def put(path: Path, content: Content) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def refused(folder: Path, *words: object, said: str = "") -> None:
+    """Draw a map, which must be refused."""
+    assert_refused_untouched(folder, "map", *words, "-o", folder / "damage.geojson", said=said)
+
+
+def features(*geometries: object) -> str:
+    rows = [
+        {"type": "Feature", "properties": {"id": number}, "geometry": geometry}
+        for number, geometry in enumerate(geometries)
+    ]
+    return json.dumps({"type": "FeatureCollection", "features": rows})
+
+
+def polygon(*ring: list[object]) -> dict[str, object]:
+    return {"type": "Polygon", "coordinates": [list(ring)]}
+
+
+FOOTPRINTS: dict[str, Content] = {
+    "empty": "",
+    "no JSON": "{",
+    "a list": "[]",
+    "a single feature": '{"type": "Feature", "geometry": null}',
+    "not UTF-8": b'{"features": "\xff"}',
+    "zero bytes": bytes(100),
+    "nested without end": "[" * 100_000,
+    "features that are numbers": '{"features": [1, 2]}',
+    "properties that are a list": '{"features": [{"properties": [1], "geometry": null}]}',
+    "no geometries": features(None, None),
+    "geometries that are numbers": features(5, 6),
+    "an unknown geometry": features({"type": "Blob", "coordinates": []}),
+    "coordinates that are words": features(polygon(["a", "b"], ["c", "d"], ["a", "b"])),
+    "two corners": features(polygon([0, 0], [1, 1])),
+    "corners without end": features(polygon([0, 0], [1e400, 0], [1, 1], [0, 0])),
+    "metres without a system": features(polygon([5e5, 5e6], [5e5, 6e6], [6e5, 6e6], [5e5, 5e6])),
+    "another place": features(polygon([0, 0], [0, 1], [1, 1], [0, 0])),
+}
+
+
+@each(FOOTPRINTS)
+def test_footprints_that_cannot_be_are_refused(
+    scene: FakeScene, tmp_path: Path, case: Content
+) -> None:
+    path = put(tmp_path / "buildings.geojson", case)
+    refused(tmp_path, "--image", scene.post, "--footprints", path, "--positives", scene.positives)
+
+
+@each({"text": "buildings", "empty": "", "half a database": b"SQLite format 3\0" + bytes(50)})
+@pytest.mark.parametrize("ending", ["gpkg", "shp", "fgb"])
+def test_files_of_other_formats_that_cannot_be_are_refused(
+    scene: FakeScene, tmp_path: Path, ending: str, case: Content
+) -> None:
+    path = put(tmp_path / f"buildings.{ending}", case)
+    refused(tmp_path, "--image", scene.post, "--footprints", path, "--positives", scene.positives)
+
+
+@each({"empty": "", "text": "a map", "only a heading": b"II*\0\x08\0\0\0", "zeros": bytes(5000)})
+@pytest.mark.parametrize("ending", ["tif", "png"])
+def test_images_that_cannot_be_are_refused(
+    scene: FakeScene, tmp_path: Path, ending: str, case: Content
+) -> None:
+    image = put(tmp_path / f"post.{ending}", case)
+    flags = ("--footprints", scene.gpkg, "--positives", scene.positives)
+    refused(tmp_path, "--image", image, *flags)
+
+
+MARKS: dict[str, Content] = {
+    "empty": "",
+    "only a heading": "id\n",
+    "other ids": "id\nx\n",
+    "not UTF-8": b"id\n\xff\n",
+    "zero bytes": bytes(40),
+    "unknown labels": "id,label\nb00000,perhaps\n",
+    "only negatives": "id,label\nb00000,negative\n",
+    "a cell without end": "id\n" + '"' + "x" * 200_000,
+}
+
+
+@each(MARKS)
+@pytest.mark.parametrize("flag", ["--positives", "--test"])
+def test_marks_that_cannot_be_are_refused(
+    scene: FakeScene, tmp_path: Path, flag: str, case: Content
+) -> None:
+    path = put(tmp_path / "ids.csv", case)
+    others = () if flag == "--positives" else ("--positives", tmp_path / "no.csv")
+    flags = ("--image", scene.post, "--footprints", scene.gpkg, *others)
+    refused(tmp_path, *flags, flag, path)
+
+
+@each({rule: rule for rule in ("", "x", "=", "damage=", "=1", "no_such_column=1", "id=nobody")})
+def test_columns_that_mark_nobody_are_refused(scene: FakeScene, tmp_path: Path, case: str) -> None:
+    flags = ("--image", scene.post, "--footprints", scene.gpkg)
+    refused(tmp_path, *flags, f"--positives-column={case}")
+
+
+@each({crs: crs for crs in ("", "x", "EPSG", "EPSG:", "EPSG:0", "EPSG:99999999", "mars")})
+def test_systems_that_do_not_exist_are_refused(scene: FakeScene, tmp_path: Path, case: str) -> None:
+    flags = ("--image", scene.post, "--footprints", scene.gpkg, "--positives", scene.positives)
+    refused(tmp_path, *flags, f"--footprints-crs={case}")
+
+
+POINTS: dict[str, Callable[[Path], object]] = {
+    "an empty folder": lambda folder: folder.mkdir(),
+    "names that are no places": lambda folder: draw(folder / "house.png", 1),
+    "places beyond the earth": lambda folder: draw(folder / "200.0_95.0.png", 1),
+    "crops that are none": lambda folder: (
+        draw(folder / "1.0_2.0.png", 1),
+        put(folder / "1.0_2.0.png", "no image"),
+    ),
+    "an empty table": lambda folder: put(folder, ""),
+    "a table of other columns": lambda folder: put(folder, "a,b\n1,2\n"),
+    "a table that is not UTF-8": lambda folder: put(folder, b"lon,lat,path\n1,2,\xff.png\n"),
+    "words for degrees": lambda folder: put(folder, "lon,lat,path\neast,2,a.png\n"),
+    "NaN for degrees": lambda folder: put(folder, "lon,lat,path\nnan,2,a.png\n"),
+    "degrees beyond the earth": lambda folder: put(folder, "lon,lat,path\n1,95,a.png\n"),
+    "files that are missing": lambda folder: put(folder, "lon,lat,path\n1,2,a.png\n"),
+    "no file at all": lambda folder: put(folder, "lon,lat,path\n1,2,\n"),
+    "only a heading": lambda folder: put(folder, "lon,lat,path\n"),
+}
+
+
+@each(POINTS)
+def test_points_that_cannot_be_are_refused(tmp_path: Path, case: Callable[[Path], object]) -> None:
+    case(tmp_path / "points.csv")
+    put(tmp_path / "ids.csv", "id\nx\n")
+    refused(tmp_path, "--points", tmp_path / "points.csv", "--positives", tmp_path / "ids.csv")

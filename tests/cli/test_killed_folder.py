@@ -1,0 +1,177 @@
+"""A run on image folders, killed twenty times without warning, ends as if nothing had happened.
+
+Images are decoded into a file of the run, so that kills hit decoding, training, the writing
+of results and the page alike.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.pictures import draw_data
+
+EPOCHS = 12
+WORDS = (
+    *("--method", "ncpu", "--epochs", str(EPOCHS), "--device", "cpu", "--quiet"),
+    *("--set", "network.width=0.125", "--set", "train.batch_size=16"),
+    *("--set", "method.projector_width=16", "--set", "train.save_minutes=0.0001"),
+    "--allow-degenerate",
+)
+IN_DECODING, IN_TRAINING, IN_PAGE = 3, 9, 2
+FINISH = ("model.safetensors", "model.json", "scores.csv", "scores.npz", "scores.npz", "scores.csv")
+SAME = ("model.safetensors", "model.json", "scores.csv", "scores.npz", "report.npz", "split.csv")
+PATIENCE = 300  # seconds; a loaded machine may stand still for a while
+
+# Twenty processes that each import torch would take a minute. One process imports it, and
+# forks for every command; it runs nothing itself, so it has no threads that a fork would lose.
+SERVER = """
+import json, os, sys
+import torch
+import onesided.report, onesided.run.execute, onesided.run.load
+from onesided.cli import main
+from onesided.data import cache
+torch.set_num_threads(1)
+cache.WORTH_A_FILE, cache.SYNC_BYTES = 0, 2000
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        sys.argv = ["onesided", *json.loads(line)]
+        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        main()
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """Starts commands, one after the other."""
+
+    process: subprocess.Popen[str]
+
+    def start(self, command: list[str]) -> int:
+        """Start a command and return the number of its process."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def answer(self) -> int:
+        """Return the next number that the server says: a process, or how it ended."""
+        assert self.process.stdout is not None
+        return int(self.process.stdout.readline())
+
+
+@contextmanager
+def serving() -> Iterator[Server]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        yield Server(process)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def kill_when(happened: Callable[[], bool], process: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        os.kill(process, 0)  # fails if it has ended, which no moment lets it
+        assert time.monotonic() < deadline, "nothing happened for too long"
+        time.sleep(0.0005)
+    os.kill(process, signal.SIGKILL)
+
+
+def after(seconds: float) -> bool:
+    time.sleep(seconds)
+    return True
+
+
+def rows(run: Path) -> int:
+    log = run / "log.jsonl"
+    return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+def decoded(run: Path) -> int:
+    """Return how many bytes of pixels are decoded so far."""
+    parts = list(run.glob("cache/*.part"))
+    try:
+        return (parts[0] / "pixels").stat().st_size if parts else 0
+    except FileNotFoundError:
+        return 0
+
+
+def written(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+def moments(run: Path) -> Iterator[Callable[[], bool]]:
+    """Yield when to kill: each is true from some moment of a command on."""
+    chance = random.Random(20)
+    for _ in range(IN_DECODING):
+        pixels = chance.randrange(0, 90 * 192)
+        # A machine that is busy elsewhere may decode all of it between two looks.
+        yield lambda pixels=pixels: (  # type: ignore[misc]
+            decoded(run) >= pixels or (run / "manifest.json").exists()
+        )
+    for epoch in sorted(chance.randrange(0, EPOCHS - 1) for _ in range(IN_TRAINING)):
+        wait = chance.uniform(0, 0.03)
+        yield lambda epoch=epoch, wait=wait: (  # type: ignore[misc]
+            rows(run) >= epoch and (run / "last.pt").exists() and after(wait)
+        )
+    for name in FINISH:
+        before = written(run / name)
+        yield lambda name=name, before=before: written(run / name) > before  # type: ignore[misc]
+    for _ in range(IN_PAGE):
+        wait = chance.uniform(0, 0.2)
+        yield lambda wait=wait: (  # type: ignore[misc]
+            (run / "result.json").exists() and after(wait)
+        )
+
+
+def without_time(path: Path) -> list[dict[str, object]]:
+    """Return the rows of a log, or a result, without what a clock said."""
+    lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+    content = [json.loads(line) for line in lines]
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in content]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork a process")
+def test_killed_twenty_times_a_run_on_folders_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    data = draw_data(tmp_path / "data")
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    folders = ["fit", "-p", str(data / "P"), "-u", str(data / "U"), *WORDS, "-o"]
+    finished = {True: 0, False: 0}
+    with serving() as server:
+        server.start([*folders, str(whole)])
+        assert server.answer() == 0
+        for moment in moments(broken):
+            process = server.start([*folders, str(broken)])
+            kill_when(moment, process)
+            assert server.answer() == -signal.SIGKILL
+            finished[(broken / "result.json").exists()] += 1
+        assert finished == {False: 18, True: 2}, "a killed run does not look finished"
+        server.start([*folders, str(broken)])
+        assert server.answer() == 0
+    for name in SAME:
+        assert (whole / name).read_bytes() == (broken / name).read_bytes(), name
+    for name in ("result.json", "log.jsonl"):
+        assert without_time(whole / name) == without_time(broken / name), name
+    assert {path.name for path in broken.iterdir()} == {path.name for path in whole.iterdir()}
+    assert not list(broken.glob(".*")), "no temporary file is left behind"
+    assert len((broken / "report.html").read_bytes()) > 10_000
