@@ -49,7 +49,7 @@ def test_an_assignment_that_cannot_be_is_refused(tmp_path: Path, assignment: str
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_every_method_refuses_a_setting_it_does_not_have(tmp_path: Path, method: str) -> None:
     words = ("--method", method, "--set", "method.weightt=1")
-    assert_refused_untouched(tmp_path, "fit", *NOWHERE, *words, said="unknown setting 'wieght'")
+    assert_refused_untouched(tmp_path, "fit", *NOWHERE, *words, said="unknown setting 'weightt'")
 
 
 FLAGS = (
