@@ -9,6 +9,7 @@ positive picture: about as hard to split as photographs, and nothing to download
 """
 
 import argparse
+import os
 import resource
 import sys
 import time
@@ -17,6 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.command import REPOSITORY
+from benchmarks.origin import origin
+from onesided.run.folder import RunFolder
 from onesided.trees.forest import Forest, TreeSettings, by_feature, grow_forest
 from tests.trees.plain_tree import PlainNode, PlainTree
 
@@ -34,7 +38,7 @@ class Problem:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print one line per way to grow trees, and how many times faster the last is."""
-    options = parser().parse_args(argv)
+    options, started = parser().parse_args(argv), origin()
     rows = 2_000 if options.quick else options.rows
     problem = pictures(rows, np.random.default_rng(0))
     print(f"{rows} pictures of {problem.pixels.shape[1]} pixels, {options.trees} trees")
@@ -59,7 +63,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     nodes = len(forest.feature) / options.trees
     print(f"nodes per tree   {nodes:8.0f}")
     print(f"peak memory      {peak:8.0f} MB, of which pixels {problem.pixels.nbytes / 2**20:.0f}")
-    return int(not same(forest, trees))
+    equal = same(forest, trees)
+    if not options.quick:
+        measured = {
+            "rows": rows,
+            "trees": options.trees,
+            "plain_seconds_per_tree": plain,
+            "compiled_seconds_per_tree": seconds,
+            "ratio": {threads: plain / compiled for threads, compiled in seconds.items()},
+            "peak_megabytes": peak,
+            "same_trees": equal,
+            "origin": {**started, "load": os.getloadavg()[0]},
+        }
+        RunFolder(REPOSITORY / "benchmarks" / "results", "").write_json("puet.json", measured)
+    return int(not equal)
 
 
 def parser() -> argparse.ArgumentParser:
