@@ -89,12 +89,13 @@ def grid(budgets: Mapping[str, Budget]) -> Grid:
         title="All methods at one small budget",
         words=WORDS,
         entries=tuple(
-            _row(method, name, budget) for name, budget in budgets.items() for method in METHODS
+            row(method, name, budget) for name, budget in budgets.items() for method in METHODS
         ),
     )
 
 
-def _row(method: str, data_name: str, budget: Budget) -> Entry:
+def row(method: str, data_name: str, budget: Budget) -> Entry:
+    """Return a method at a budget: its defaults in that pace, and what it needs of its own."""
     own = OWN[method].settings(budget.epochs) if method in OWN else {}
     planned = METHODS[method].from_settings(own).for_budget(budget.epochs)
     settings = merge({"name": method}, planned.model_dump(mode="json"), own)

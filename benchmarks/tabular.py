@@ -11,9 +11,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from benchmarks.command import main as command
-from benchmarks.grid import Budget, Entry, Grid, entry
-from benchmarks.methods import OWN
-from onesided.core.config import merge
+from benchmarks.grid import Budget, Grid
+from benchmarks.methods import row
 from onesided.methods import METHODS
 
 # Chosen before any run. The rate, and on digits batches and epochs too, are those of the
@@ -57,7 +56,7 @@ WORDS = (
 
 def grid(budgets: Mapping[str, Budget]) -> Grid:
     """Return the comparison at these budgets."""
-    rows = [_row(method, name, budget) for name, budget in budgets.items() for method in COMPARED]
+    rows = [row(method, name, budget) for name, budget in budgets.items() for method in COMPARED]
     return Grid(
         name="tabular",
         title="Rows of numbers instead of images",
@@ -67,13 +66,6 @@ def grid(budgets: Mapping[str, Budget]) -> Grid:
             (METHODS[other].card.title, METHODS["ncpu"].card.title) for other in ("ce", "nnpu")
         ),
     )
-
-
-def _row(method: str, data_name: str, budget: Budget) -> Entry:
-    own = OWN[method].settings(budget.epochs) if method in OWN else {}
-    planned = METHODS[method].from_settings(own).for_budget(budget.epochs)
-    settings = merge({"name": method}, planned.model_dump(mode="json"), own)
-    return entry(METHODS[method].card.title, data_name, budget, settings)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
