@@ -37,6 +37,15 @@ def test_without_labels_it_tells_what_the_run_found(trained: Path) -> None:
     assert f"{result['pu']['figures']['proxy_auc']['value']:.3f}" in shown.out
 
 
+def test_figures_that_are_missing_leave_their_reason(trained: Path) -> None:
+    """With few held-out items nobody can tell the share, and the table says so."""
+    result = json.loads((trained / "result.json").read_text())
+    assert result["prior"] is None
+    shown = " ".join(call("evaluate", trained).out.split())
+    assert "Not estimated: precision, F1, accuracy, AUC. Reason: it needs the share" in shown
+    assert "cannot be told from this model's held-out scores: of " in shown
+
+
 def test_metrics_are_those_of_the_decisions_in_the_file(trained: Path, tmp_path: Path) -> None:
     truth = write_truth(tmp_path / "truth.csv", trained)
     told = json.loads(call("evaluate", trained, "--labels", truth, "--json").out)

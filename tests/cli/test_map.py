@@ -351,8 +351,29 @@ def test_flags_that_say_too_little_or_too_much_are_refused(
 def test_an_output_of_another_kind_is_refused(scene: FakeScene, tmp_path: Path) -> None:
     outcome = call("map", *given(scene), "-o", tmp_path / "damage.shp")
     assert_refused(outcome, ".gpkg or .geojson", "damage.shp")
-    outcome = call("map", *given(scene), "-o", tmp_path / "none" / "damage.gpkg")
-    assert_refused(outcome, "no folder")
+    (tmp_path / "file").touch()
+    outcome = call("map", *given(scene), "-o", tmp_path / "file" / "new" / "damage.gpkg")
+    assert_refused(outcome, "file is a file", "Choose another place with -o")
+
+
+def test_the_folder_of_the_output_is_made_once_the_input_can_be_used(
+    scene: FakeScene, mapped: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "ids.csv").write_text("id\nb00000\n")
+    output = tmp_path / "some" / "new" / "damage.geojson"
+    for words in (
+        given(scene, positives=tmp_path / "ids.csv"),
+        given(scene, positives=tmp_path / "missing.csv"),
+        given(scene, image=tmp_path / "missing.tif"),
+    ):
+        assert_refused(call("map", *words, "-o", output, *TINY))
+        assert not (tmp_path / "some").exists()
+    outcome = call("map", *given(scene, positives=None), "--model", mapped / "damage-run",
+                   "--run", tmp_path / "run", "-o", output, "--quiet")  # fmt: skip
+    assert outcome.exit_code == 0, outcome.err
+    assert {path.suffix for path in output.parent.iterdir()} == {
+        *(".geojson", ".qml", ".csv", ".html")
+    }
 
 
 def test_a_setting_beside_a_model_is_refused(

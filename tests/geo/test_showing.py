@@ -11,7 +11,7 @@ from onesided.geo.footprints import read_footprints
 from onesided.geo.page import Footprint, write_map
 from onesided.geo.scene import open_scene
 from onesided.geo.showing import map_page, pictured_rows
-from onesided.geo.summary import summarise
+from onesided.geo.summary import Line, Summary, summarise
 from tests.geo.fakes import write_geotiff_scene
 from tests.geo.maps import chips, houses, table
 
@@ -72,6 +72,26 @@ def test_the_base_lies_where_the_buildings_are(tmp_path: Path) -> None:
         # Roofs are bright, the ground is not.
         assert pixels[int(y * height), int(x)].mean() > 130
     assert pixels.mean() < 160
+
+
+def test_facts_are_told_as_bounds_or_as_missing_with_one_reason() -> None:
+    """The share as it is, as an upper bound, and as what nobody can tell."""
+    lines = (
+        Line("buildings", 20),
+        Line("damaged among the unmarked, share", 0.25, 0.2, 0.3125, "of the scores", "at most"),
+        Line("f1", None, rests_on="SCAR. Not computed: long and the same for all."),
+    )
+    drawn = table(houses(20))
+    page = map_page(drawn, chips(20), Summary(lines, None, ()), title="damage")
+    assert page.facts == [
+        ("buildings", "20"),
+        ("damaged among the unmarked, share", "at most 0.25 (0.2 to 0.312)"),
+        ("F1", "cannot be told"),
+    ]
+    told = dict(map_page(drawn, chips(20), summarise(drawn), title="damage").facts)
+    share = told["damaged among the unmarked, share"]
+    assert share.startswith("Not estimated: it was not given and cannot be told from this model's")
+    assert (told["precision"], told["F1"], told["AUC"]) == ("cannot be told",) * 3
 
 
 def test_the_page_can_be_written(tmp_path: Path) -> None:

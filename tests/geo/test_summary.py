@@ -1,4 +1,5 @@
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,8 +58,14 @@ def test_the_damaged_share_is_estimated_with_an_interval_that_holds_the_truth(
 def test_figures_name_what_they_rest_on_and_claim_no_independence() -> None:
     lines = {line.figure: line for line in summarise(separated(0.3)[0]).lines}
     assert "SCAR" in lines["recall"].rests_on
-    assert "same held-out scores" in lines["precision"].rests_on
+    assert "scores of this very model" in lines["precision"].rests_on
     assert "independent" not in lines["precision"].rests_on
+    bounds = {figure for figure, line in lines.items() if line.bound == "at most"}
+    assert bounds == {
+        *("damaged among the unmarked, share", "damaged among all, share", "precision", "f1"),
+        "auc",
+    }
+    assert all("at most this" in lines[figure].rests_on for figure in bounds)
     precision = lines["precision"]
     assert precision.value is not None
     assert precision.low is not None
@@ -69,6 +76,29 @@ def test_a_share_that_was_given_is_used() -> None:
     lines = {line.figure: line for line in summarise(separated(0.3)[0], prior=0.25).lines}
     assert lines["damaged among the unmarked, share"].value == 0.25
     assert lines["damaged among all, share"].value == pytest.approx(0.1 + 0.9 * 0.25)
+    assert not any(line.bound for line in lines.values())
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_a_share_that_cannot_be_told_takes_its_figures_along_and_says_why(few: bool) -> None:
+    drawn, _ = separated(0.3)
+    if few:
+        first = np.flatnonzero(drawn.marked & drawn.held_out)[:9]
+        drawn = replace(drawn, held_out=drawn.held_out & ~drawn.marked)
+        drawn.held_out[first] = True
+        reason = "of 9 positives and "
+    else:
+        noise = np.random.default_rng(1).uniform(0, 1, COUNT)
+        drawn = replace(drawn, scores=noise)
+        reason = "they separate so little"
+    lines = {line.figure: line for line in summarise(drawn).lines}
+    assert "damaged among all, share" not in lines
+    for figure in ("damaged among the unmarked, share", "precision", "f1", "auc"):
+        assert lines[figure].cells()[1:4] == ("", "", "")
+        assert f"cannot be told from this model's held-out scores: {reason}" in (
+            lines[figure].rests_on
+        )
+    assert lines["recall"].value is not None
 
 
 def test_truth_is_reported_for_all_and_for_places_not_trained_on() -> None:

@@ -1,6 +1,7 @@
 import re
 from typing import Any
 
+from onesided.metrics.figure import as_bound
 from onesided.report.runfiles import RunFiles, estimates
 from onesided.report.tables import cards, comparison
 from tests.report.fake_run import fake_comparison, fake_manifest, fake_result
@@ -121,3 +122,18 @@ def test_known_negatives_get_a_card_that_says_it_was_measured() -> None:
     assert "1.7% to 3.5%" in card
     assert "Measured on 1,200 known negatives" in card
     assert "Assumes" not in card
+
+
+def test_a_bound_is_shown_as_one_on_cards_and_in_the_comparison() -> None:
+    figures = RESULT["pu"]["figures"]
+    bounds = {name: as_bound(figures[name]["label"], "at most") for name in ("precision", "f1")}
+    told = {name: figures[name] | {"label": label} for name, label in bounds.items()}
+    run = run_with(pu={"figures": figures | told})
+    for card in cards_of(run):
+        is_bound = "<h3>Precision, " in card or "<h3>F1, " in card
+        assert ('<p class="value">at most ' in card) == is_bound
+    (precision,) = [card for card in cards_of(run) if "<h3>Precision, " in card]
+    assert "Of the items called positive, at most this share really is positive." in precision
+    rows = [row | {"pu": run.result["pu"]} for row in fake_comparison()]
+    assert compared(rows).count("<td>at most ") == len(rows)
+    assert "at most" not in compared(fake_comparison())

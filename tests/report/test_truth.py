@@ -26,6 +26,14 @@ def test_the_estimate_stands_beside_what_is_true() -> None:
     assert rows["AUC"] == ["0.985", "0.988"]
 
 
+def test_an_estimate_that_is_a_bound_is_shown_as_one() -> None:
+    figures = RESULT["pu"]["figures"]
+    bound = figures["precision"] | {"label": "Precision, at most: share of true positives"}
+    rows = rows_of(page_of(pu={"figures": figures | {"precision": bound}}))
+    assert [title for title, cells in rows.items() if "at most" in cells[0]] == ["Precision"]
+    assert "at most" not in rows["Precision"][1]
+
+
 def test_words_say_whether_the_interval_held() -> None:
     figures = {"oa": None, "precision": 0.5, "recall": 0.912, "f1": 0.99}
     rows = rows_of(page_of(test=figures))

@@ -148,6 +148,14 @@ def test_the_opening_says_how_sure_one_can_be() -> None:
     )
 
 
+def test_the_opening_calls_a_bound_a_bound() -> None:
+    figures = RESULT["pu"]["figures"]
+    bound = figures["precision"] | {"label": "Precision, at most: share of true positives"}
+    opening = said_by(lede, run_with(pu={"figures": figures | {"precision": bound}}))
+    assert "Of the items it calls positive, at most 80.0% are positive: the estimate" in opening
+    assert "an estimated" not in opening
+
+
 def test_a_run_that_measured_nothing_says_so() -> None:
     opening = said_by(lede, run_with(pu=None, test=None))
     assert opening == "This run holds no figure that says how good it is."

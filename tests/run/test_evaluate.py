@@ -6,6 +6,7 @@ import pytest
 from onesided.core.errors import DataError, OnesidedError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.run.evaluate import compare_with_labels, read_labels, read_rows, read_scores
+from onesided.run.own_scores import OWN_SCORES
 
 SCORES = {"U/a.png": 0.9, "U/b.png": 0.7, "U/c.png": 0.4, "U/d.png": 0.1, "=e.png": 0.05}
 RESULT = {
@@ -69,11 +70,26 @@ def test_estimates_of_the_run_stand_beside_the_truth(run: Path) -> None:
     (run / "result.json").write_text(json.dumps(content))
     truth = labels(run, "item,label\nU/a.png,positive\nU/d.png,negative\n")
     rows = {row["label"]: row for row in compare_with_labels(run, truth)["figures"]}
-    recall = {"label": "Recall", "estimated": 0.8, "low": 0.7, "high": 0.9, "true": 1.0}
+    known = {"estimated": 0.8, "low": 0.7, "high": 0.9, "true": 1.0}
+    recall = {"label": "Recall", "bound": "", **known}
     assert rows["Recall"] == recall
     assert (rows["Accuracy"]["estimated"], rows["Accuracy"]["true"]) == (0.6, 1.0)
     assert rows["AUC"]["estimated"] is None
     assert rows["Positive, share of U (prior)"]["estimated"] == 0.3
+
+
+def test_estimates_that_are_bounds_are_marked_beside_the_truth(run: Path) -> None:
+    known = {"value": 0.6, "low": 0.5, "high": 0.7}
+    figure = {**known, "label": "Precision, at most: share", "assumes": "Nothing."}
+    pu = {"figures": {"precision": figure}, "degenerate": None}
+    truth = labels(run, "item,label\nU/a.png,positive\nU/d.png,negative\n")
+    prior = {**known, "origin": OWN_SCORES, "notes": []}
+    (run / "result.json").write_text(json.dumps({**RESULT, "pu": pu, "prior": prior}))
+    rows = {row["label"]: row["bound"] for row in compare_with_labels(run, truth)["figures"]}
+    assert [label for label, bound in rows.items() if bound == "at most"] == [
+        "Precision",
+        "Positive, share of U (prior)",
+    ]
 
 
 @pytest.mark.parametrize("name", ["=e.png", "'=e.png"])

@@ -14,9 +14,15 @@ from onesided.nets.build import NetworkConfig
 from onesided.run.compare import move_thresholds
 from onesided.run.execute import ranked_rows
 from onesided.run.folder import RunFolder
+from onesided.run.own_scores import OWN_SCORES
 from onesided.run.prior import PriorUsed
-from onesided.run.scored import OWN_SCORES, Scored, judge, judge_held_out, prior_to_judge_by
-from onesided.run.threshold import check_rule, choose_threshold, new_threshold
+from onesided.run.scored import Scored, judge, judge_held_out, prior_to_judge_by
+from onesided.run.threshold import (
+    check_rule,
+    choose_threshold,
+    new_threshold,
+    threshold_after_training,
+)
 
 
 def clouds(seed: int = 0) -> Scored:
@@ -184,7 +190,23 @@ def test_scores_that_separate_nothing_give_no_prior_and_no_precision(seed: int) 
     assert prior is None
     evaluation = judge_held_out(scored, 0.5, scenario="case-control", prior=prior)
     assert evaluation is not None
-    assert evaluation.figures["precision"].value is None
+    precision = evaluation.figures["precision"]
+    assert precision.value is None
+    assert "not given and cannot be told from this model's held-out scores" in precision.assumes
+
+
+def test_a_share_that_scores_do_not_tell_is_refused_but_costs_no_training() -> None:
+    scored, rule = same_for_all(0), parse_rule("prior")
+    with pytest.raises(DataError, match=r"not given and cannot be told.*Name it, as in prior=0\.3"):
+        choose_threshold(rule, scored, None)
+    after = threshold_after_training(rule, scored, None)
+    assert after.value == 0.5
+    assert after.rule == rule
+    assert "cannot be told" in after.notices[0]
+    assert after.notices[0].endswith("Until then, a half decides.")
+    for given in (parse_rule("prior=0.2"), parse_rule("recall=0.9"), HALF):
+        known = choose_threshold(given, scored, None)
+        assert threshold_after_training(given, scored, None) == known
 
 
 def test_a_prior_from_the_scores_it_judges_is_not_called_independent_of_them() -> None:
@@ -200,7 +222,7 @@ def test_a_prior_from_the_scores_it_judges_is_not_called_independent_of_them() -
     for name in ("precision", "f1", "proxy_accuracy", "auc"):
         assert "independent of these scores" in other.figures[name].assumes
         assert "independent" not in told.figures[name].assumes
-        assert "these very scores" in told.figures[name].assumes
+        assert "scores of this very model" in told.figures[name].assumes
         assert told.figures[name].value == other.figures[name].value
 
 

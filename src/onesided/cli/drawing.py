@@ -123,6 +123,7 @@ def _cut(job: Job, prepared: "Prepared", size: int) -> "Chips":
 
     for sentence in prepared.warnings:
         warn(sentence)
+    job.files.make_folder()
     with counting("cutting out buildings", quiet=job.quiet) as counter:
         chips = cut_chips(prepared.scene, job.folder / CHIPS, size=size, progress=counter)
     names = prepared.scene.buildings.names

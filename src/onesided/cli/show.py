@@ -139,12 +139,19 @@ def result_tables(result: Mapping[str, Any]) -> list[Table]:
                     "" if figure["low"] is None else f"{figure['low']:.3f} to {figure['high']:.3f}"
                 )
                 table.add_row(figure["label"], f"{figure['value']:.3f}", interval)
-        prior = result.get("prior")
-        if prior is not None:
-            table.caption = f"Estimates rest on a prior of {prior['value']:.3f}: {prior['origin']}."
-            table.caption_justify = "left"
+        table.caption, table.caption_justify = _about_prior(result), "left"
         tables.append(table)
     return tables
+
+
+def _about_prior(result: Mapping[str, Any]) -> str | None:
+    """Return what the estimates rest on, or why there are none."""
+    prior = result.get("prior")
+    if prior is not None:
+        return f"Estimates rest on a prior of {prior['value']:.3f}: {prior['origin']}."
+    missing = result["pu"]["figures"].get("f1", {}).get("assumes", "").partition("Not computed: ")
+    told = f"Not estimated: precision, F1, accuracy, AUC. Reason: {missing[2]}"
+    return told if missing[2] else None
 
 
 def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
@@ -199,7 +206,8 @@ def beside_truth(comparison: Mapping[str, Any], title: str) -> Table:
     for row in comparison["figures"]:
         interval = "" if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}"
         numbers = ["-" if row[key] is None else f"{row[key]:.3f}" for key in ("estimated", "true")]
-        table.add_row(row["label"], numbers[0], interval, numbers[1])
+        estimated = f"{row['bound']} {numbers[0]}".strip()
+        table.add_row(row["label"], estimated, interval, numbers[1])
     return table
 
 

@@ -53,14 +53,16 @@ def _check_counts(marked: Bool[np.ndarray, "n"], kept: Bool[np.ndarray, "n"], ch
     if not kept.any():
         first = next(iter(chips.reasons.values()))
         raise DataError(f"None of the {len(kept)} buildings can be seen; the first: {first}.")
-    for count, what in (
-        (int((marked & kept).sum()), "marked"),
-        (int((~marked & kept).sum()), "unmarked"),
-    ):
+    check_enough(marked[kept], "can be seen in the image")
+
+
+def check_enough(marked: Bool[np.ndarray, "n"], where: str) -> None:
+    """Refuse too few marked or unmarked buildings; `where` says of which they are too few."""
+    for count, what in ((int(marked.sum()), "marked"), (int((~marked).sum()), "unmarked")):
         if count < MINIMUM_POSITIVES:
             raise DataError(
-                f"{count} {what} buildings can be seen in the image, which is too few to learn "
-                f"from; at least {MINIMUM_POSITIVES} are needed, and fifty or more are better."
+                f"{count} {what} buildings {where}, which is too few to learn from; at least "
+                f"{MINIMUM_POSITIVES} are needed, and fifty or more are better."
             )
 
 

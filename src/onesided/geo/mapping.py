@@ -140,10 +140,11 @@ class MapFiles:
             raise ConfigError(f"-o takes a file that ends in .gpkg or .geojson; got {output}.")
         if output.is_dir():
             raise OnesidedError(f"{output} is a folder, and -o takes a file.")
-        if not output.parent.is_dir():
+        above = next(place for place in output.absolute().parents if place.exists())
+        if not above.is_dir():
             raise OnesidedError(
-                f"There is no folder {output.parent} to write {output.name} into. Make it first, "
-                "or choose another place."
+                f"{above} is a file, and {output} would lie inside it. Choose another place with "
+                "-o."
             )
         return cls(
             geopackage=output if ending == ".gpkg" else None,
@@ -152,6 +153,16 @@ class MapFiles:
             summary=output.with_name(SUMMARY),
             page=output.with_name(PAGE),
         )
+
+    def make_folder(self) -> None:
+        """Make the folder that all of them lie in; called once what was given can be used."""
+        folder = self.geojson.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OnesidedError(
+                f"Cannot make the folder {folder} ({error.strerror}). Choose another place with -o."
+            ) from None
 
     def paths(self) -> list[Path]:
         """Return all files, the one that was asked for first."""

@@ -23,6 +23,7 @@ __all__ = ["Footprint", "MapItem", "MapPage", "Point", "render", "write_map"]
 
 SCRIPTS = (
     "elements.js",
+    "csv.js",
     "items.js",
     "camera.js",
     "colours.js",

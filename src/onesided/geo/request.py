@@ -10,6 +10,7 @@ from jaxtyping import Bool
 from onesided.core.errors import ConfigError, DataError
 from onesided.geo.chips import Scene
 from onesided.geo.footprints import Buildings, read_footprints
+from onesided.geo.holdout import check_enough
 from onesided.geo.image import Stretch
 from onesided.geo.points import PointScene, add_marked_folder, read_points
 from onesided.geo.positives import Marks, marks_of_column, marks_of_ids, marks_of_layer
@@ -101,6 +102,8 @@ def prepare(
             f"All {len(prepared.marked)} buildings are marked, so there is none left to find. "
             "Give the footprints of all buildings of the place, damaged or not."
         )
+    if not has_model:
+        check_enough(prepared.marked, "are given")  # before an hour of cutting
     return prepared
 
 

@@ -12,12 +12,20 @@ from onesided.geo.coordinates import WGS84, converted, system
 from onesided.geo.libraries import library
 from onesided.geo.page import Footprint, MapItem, MapPage, Point
 from onesided.geo.scene import Sight
-from onesided.geo.summary import Summary
+from onesided.geo.summary import NOT_ESTIMATED, Line, Summary
 from onesided.geo.table import MapTable
 
 TOP, DOUBTFUL, MARKED = 300, 100, 100
 """How many pictures the page carries: the rest would make it too large to send around."""
 PICTURE_QUALITY = 70
+WORDS = {
+    "recall": "recall on held-out marked",
+    "share_positive": "unmarked called damaged, share",
+    "f1": "F1",
+    "proxy_auc": "proxy AUC",
+    "auc": "AUC",
+}
+"""Names of the summary that people would not guess."""
 
 
 def map_page(
@@ -48,11 +56,7 @@ def map_page(
         threshold=table.threshold,
         base=base[0] if base else None,
         base_bounds=base[1] if base else None,
-        facts=[
-            (line.figure, _told(line.value, line.low, line.high))
-            for line in summary.lines
-            if line.value is not None
-        ],
+        facts=[(WORDS.get(line.figure, line.figure), _told(line)) for line in summary.lines],
         warnings=warnings,
     )
 
@@ -118,8 +122,15 @@ def _geometry(shape: object) -> Point | Footprint | None:
     return Footprint(rings)
 
 
-def _told(value: float | None, low: float | None, high: float | None) -> str:
-    if value is None:
-        return ""
-    told = f"{value:.3g}" if value != int(value) else f"{int(value)}"
-    return told if low is None or high is None else f"{told} ({low:.3g} to {high:.3g})"
+def _told(line: Line) -> str:
+    """Return a number with its bound and interval, or that there is none.
+
+    The reason is told once, with the share that the other figures lack.
+    """
+    if line.value is None:
+        return line.rests_on if line.rests_on.startswith(NOT_ESTIMATED) else "cannot be told"
+    told = f"{line.value:.3g}" if line.value != int(line.value) else f"{int(line.value)}"
+    told = f"{line.bound} {told}" if line.bound else told
+    if line.low is None or line.high is None:
+        return told
+    return f"{told} ({line.low:.3g} to {line.high:.3g})"

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +10,14 @@ import numpy as np
 from onesided.core.errors import DataError
 from onesided.engine.checkpoint import replacing
 from onesided.geo.table import MapTable
+from onesided.metrics.figure import AT_MOST, bound_of
 from onesided.metrics.pu import PUEvaluation, evaluate_pu
 from onesided.metrics.truth import truth_metrics
-from onesided.priors import bbe
 from onesided.run.folder import csv_text
+from onesided.run.own_scores import OWN_SCORES, READ_OFF, Untold, own_prior, told_by
+from onesided.run.prior import PriorUsed
 
-FROM_SCORES = (
-    "The share of damaged buildings among the unmarked comes from the same held-out scores "
-    "(best bin estimate); it assumes that the highest scores are all damaged."
-)
+NOT_ESTIMATED = "Not estimated"
 METRIC_LABELS = {
     "oa": "overall accuracy",
     "f1": "F1",
@@ -30,28 +29,28 @@ METRIC_LABELS = {
 
 @dataclass(frozen=True)
 class Line:
-    """One number of the summary."""
+    """One number of the summary.
+
+    Attributes:
+        figure: Its name.
+        value: None where it cannot be told; `rests_on` tells why.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        rests_on: What must be true for it to mean anything.
+        bound: "at most" or "at least" where it is a bound; nothing where it is an estimate.
+    """
 
     figure: str
     value: float | None
     low: float | None = None
     high: float | None = None
     rests_on: str = ""
+    bound: str = ""
 
     def cells(self) -> tuple[str, ...]:
         """Return the line as text."""
         numbers = (self.value, self.low, self.high)
         return (self.figure, *("" if n is None else f"{n:.6g}" for n in numbers), self.rests_on)
-
-
-@dataclass(frozen=True)
-class Share:
-    """Share of damaged buildings among the unmarked."""
-
-    value: float
-    low: float | None
-    high: float | None
-    rests_on: str
 
 
 @dataclass(frozen=True)
@@ -88,19 +87,20 @@ def summarise(
     checks = _truth_lines(table, truth) if truth is not None else []
     if not len(positive) or not len(unlabelled):
         return Summary((*counts, *checks), None, ())
-    share = _share(positive, unlabelled, prior)
+    given = None if prior is None else PriorUsed(prior, None, None, "given")
+    share = given or own_prior(positive, unlabelled)
+    known = share if isinstance(share, PriorUsed) else None
     evaluation = evaluate_pu(
         positive,
         unlabelled,
         threshold=table.threshold,
         scenario="single-set",
-        prior=share.value if share else None,
-        prior_interval=(share.low, share.high)
-        if share and share.low is not None and share.high is not None
-        else None,
+        prior=known.value if known else None,
+        prior_interval=known.interval if known else None,
         labelled_share=float(table.marked[table.scored].mean()),
     )
-    lines = (*counts, *_share_lines(table, share), *_figures(evaluation, share), *checks)
+    figures = _figures(told_by(evaluation, share))
+    lines = (*counts, *_share_lines(table, share), *figures, *checks)
     return Summary(lines, evaluation.degenerate, evaluation.warnings)
 
 
@@ -121,43 +121,32 @@ def _counts(table: MapTable) -> list[Line]:
     ]
 
 
-def _share(positive: np.ndarray, unlabelled: np.ndarray, prior: float | None) -> Share | None:
-    if prior is not None:
-        return Share(prior, None, None, "The share was given.")
-    estimate = bbe(positive, unlabelled)
-    if not 0 < estimate.value < 1:
-        return None
-    return Share(estimate.value, estimate.low, estimate.high, FROM_SCORES)
-
-
-def _share_lines(table: MapTable, share: Share | None) -> list[Line]:
-    if share is None:
-        why = "Not estimated: the held-out scores do not separate."
-        return [Line("damaged among the unmarked, share", None, rests_on=why)]
+def _share_lines(table: MapTable, share: PriorUsed | Untold) -> list[Line]:
+    unmarked = "damaged among the unmarked, share"
+    if isinstance(share, Untold):
+        return [Line(unmarked, None, rests_on=f"{NOT_ESTIMATED}: it {share.words}")]
+    own = share.origin == OWN_SCORES
+    bound = AT_MOST if own else ""
+    rests_on = f"It is {READ_OFF}. Take it as {bound} this." if own else "The share was given."
     marked = float(table.marked[table.scored].mean())
 
     def of_all(value: float | None) -> float | None:
         return None if value is None else marked + (1 - marked) * value
 
     return [
-        Line("damaged among the unmarked, share", share.value, share.low, share.high,
-             share.rests_on),
+        Line(unmarked, share.value, share.low, share.high, rests_on, bound),
         Line("damaged among all, share", of_all(share.value), of_all(share.low),
-             of_all(share.high), share.rests_on + " Every marked building counts as damaged."),
+             of_all(share.high), f"{rests_on} Every marked building counts as damaged.", bound),
     ]  # fmt: skip
 
 
-def _figures(evaluation: PUEvaluation, share: Share | None) -> list[Line]:
+def _figures(evaluation: PUEvaluation) -> list[Line]:
     shown = ("recall", "share_positive", "precision", "f1", "proxy_auc", "auc")
-    lines = []
-    for name in shown:
-        figure = evaluation.figures[name]
-        line = Line(name, figure.value, figure.low, figure.high, figure.assumes)
-        if share and share.rests_on == FROM_SCORES and name in ("precision", "f1", "auc"):
-            assumes = figure.assumes.replace(", an estimate independent of these scores", "")
-            line = replace(line, rests_on=f"{assumes} {FROM_SCORES}")
-        lines.append(line)
-    return lines
+    found = [evaluation.figures[name] for name in shown]
+    return [
+        Line(each.name, each.value, each.low, each.high, each.assumes, bound_of(each.label))
+        for each in found
+    ]
 
 
 def _truth_lines(table: MapTable, truth: Mapping[str, int]) -> list[Line]:

@@ -27,6 +27,10 @@ SHARES = ("precision", "f1", "proxy_accuracy", "auc")
 
 RANDOM_PART = "The held-out items are a random part of the data and were not trained on."
 SCAR = "The labelled positives are typical of all positives (SCAR)."
+NOT_GIVEN = "which was not given."
+INDEPENDENT = ", an estimate independent of these scores."
+AT_MOST, AT_LEAST = "at most", "at least"
+"""What precedes a figure that is a bound, because its prior may be too high."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,18 @@ class PUEvaluation:
         return {"figures": figures, "degenerate": self.degenerate}
 
 
+def as_bound(label: str, bound: str) -> str:
+    """Return the label of a figure that is a bound: `Precision, at most: share of ...`."""
+    title, colon, explained = label.partition(": ")
+    return f"{title}, {bound}{colon}{explained}"
+
+
+def bound_of(label: str) -> str:
+    """Return AT_MOST or AT_LEAST where `as_bound` made the label, and nothing otherwise."""
+    title = label.partition(": ")[0]
+    return next((bound for bound in (AT_MOST, AT_LEAST) if title.endswith(f", {bound}")), "")
+
+
 def present(name: str, estimate: Estimate, assumes: str) -> Figure:
     """Return an estimate as people see it: shares cut to [0, 1], None where undefined."""
     value, (low, high) = estimate.value, estimate.interval
@@ -149,7 +165,7 @@ def _about_prior(setting: Setting) -> str:
     if setting.prior is None:
         return (
             "Not computed: it needs the share of positives among the unlabelled items (the "
-            "prior), which was not given."
+            f"prior), {NOT_GIVEN}"
         )
     if setting.prior_interval is None:
         return (
@@ -159,7 +175,7 @@ def _about_prior(setting: Setting) -> str:
     low, high = setting.prior_interval
     return (
         f"Between {low:.3g} and {high:.3g} of the unlabelled items are positive, most likely "
-        f"{setting.prior:.3g}, an estimate independent of these scores."
+        f"{setting.prior:.3g}{INDEPENDENT}"
     )
 
 

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from onesided.report.runfiles import Estimate, Json, RunFiles, estimates, number, table
 from onesided.report.wording import (
     LABELS,
-    MEANINGS,
     TEST_LABELS,
     interval,
+    meaning,
     measured,
     shown,
+    valued,
 )
 
 # What keeps the page small when a file is absurdly long.
@@ -93,15 +94,15 @@ def _not_estimated(run: RunFiles) -> str:
 def _card(figure: Estimate) -> str:
     # A label may explain itself after a colon; the title of a card has no room for that.
     title, _, explained = (LABELS.get(figure.name) or figure.label or figure.name).partition(": ")
-    meaning = MEANINGS.get(figure.name, _capital(explained))
+    said = meaning(figure) or _capital(explained)
     between = interval(figure)
     lead = "" if figure.name in NO_ASSUMPTION else "Assumes: "
     pieces = (
         f"<h3>{shown(_capital(title), 120)}</h3>",
-        f'<p class="value">{measured(figure.name, figure.value)}</p>',
+        f'<p class="value">{valued(figure)}</p>',
         f'<p class="interval">95% interval {between}</p>' if between else "",
         _gauge(figure) if figure.name != "lee_liu" else "",
-        f'<p class="meaning">{shown(meaning)}</p>' if meaning else "",
+        f'<p class="meaning">{shown(said)}</p>' if said else "",
         f'<p class="assumes">{lead}{shown(figure.assumes, 1000)}</p>' if figure.assumes else "",
     )
     return f'<li class="card">{"".join(pieces)}</li>'
@@ -132,7 +133,7 @@ def comparison(run: RunFiles) -> str:
     body = []
     for row, values in rows:
         opening = '<tr class="own">' if (row.get("method"), row.get("seed")) == own else "<tr>"
-        cells = "".join(_cell(name, values.get((part, name))) for part, name in keys)
+        cells = "".join(f"<td>{values.get(key, '-')}</td>" for key in keys)
         body.append(f"{opening}{_name(row)}{cells}</tr>")
     if not keys:
         return ""
@@ -156,10 +157,11 @@ def _heads(groups: Mapping[str, Mapping[tuple[str, str], str]]) -> str:
     return f"<tr>{first}{tops}</tr><tr>{heads}</tr>"
 
 
-def _measurements(row: Json) -> dict[tuple[str, str], float]:
-    test = {("test", name): number(value) for name, value in table(row.get("test")).items()}
-    pu = {("pu", name): figure.value for name, figure in estimates(row.get("pu")).items()}
-    return {key: value for key, value in (test | pu).items() if value is not None}
+def _measurements(row: Json) -> dict[tuple[str, str], str]:
+    test = {name: number(value) for name, value in table(row.get("test")).items()}
+    pu = {("pu", name): valued(figure) for name, figure in estimates(row.get("pu")).items()}
+    known = {name: value for name, value in test.items() if value is not None}
+    return {("test", name): measured(name, value) for name, value in known.items()} | pu
 
 
 def _name(row: Json) -> str:
@@ -167,7 +169,3 @@ def _name(row: Json) -> str:
     mark = ' <span class="bad">degenerate</span>' if degenerate else ""
     seed = shown(row.get("seed", ""), 30)
     return f'<th scope="row">{shown(row.get("method", ""), 60)}{mark}</th><td>{seed}</td>'
-
-
-def _cell(name: str, value: float | None) -> str:
-    return "<td>-</td>" if value is None else f"<td>{measured(name, value)}</td>"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from onesided.report.runfiles import Estimate, Json, RunFiles, number, table
-from onesided.report.wording import interval, measured
+from onesided.report.wording import interval, measured, valued
 
 ROWS = {
     "recall": ("Recall", "recall"),
@@ -66,15 +66,15 @@ def _known(figures: Json) -> dict[str, float]:
 def _row(name: str, estimate: Estimate | None, checks: list[Checked]) -> str:
     title = ROWS[name][0]
     cells = "".join(_cell(name, check.values.get(name), estimate) for check in checks)
-    return f'<tr><th scope="row">{title}</th><td>{_guess(name, estimate)}</td>{cells}</tr>'
+    return f'<tr><th scope="row">{title}</th><td>{_guess(estimate)}</td>{cells}</tr>'
 
 
-def _guess(name: str, estimate: Estimate | None) -> str:
+def _guess(estimate: Estimate | None) -> str:
     if estimate is None:
         return "-"
     between = interval(estimate)
     small = f"<small>{between}</small>" if between else ""
-    return f"{measured(name, estimate.value)}{small}"
+    return f"{valued(estimate)}{small}"
 
 
 def _cell(name: str, value: float | None, estimate: Estimate | None) -> str:

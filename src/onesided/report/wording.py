@@ -6,6 +6,7 @@ Text that came from a file passes through `shown` before it meets HTML, without 
 from collections.abc import Mapping
 from html import escape
 
+from onesided.metrics.figure import bound_of
 from onesided.report.runfiles import Estimate, RunFiles, number, table
 
 ZERO_WIDTH_JOINERS = "\u200c\u200d"
@@ -125,6 +126,17 @@ def measured(name: str, value: float) -> str:
     return f"{value:.3f}" if name in NOT_PERCENTAGES else percent(value)
 
 
+def valued(figure: Estimate) -> str:
+    """Return the value of a figure, with `at most` before it where it is a bound."""
+    return f"{bound_of(figure.label)} {measured(figure.name, figure.value)}".strip()
+
+
+def meaning(figure: Estimate) -> str:
+    """Return what a figure says, in one plain sentence; nothing of one that we do not know."""
+    said, bound = MEANINGS.get(figure.name, ""), bound_of(figure.label)
+    return said.replace("about this share", f"{bound} this share") if bound else said
+
+
 def interval(figure: Estimate) -> str:
     """Return the interval of a figure as `81.2% to 90.4%`, or nothing."""
     if figure.low is None or figure.high is None:
@@ -178,8 +190,7 @@ def lede(run: RunFiles, found: Mapping[str, Estimate]) -> str:
             "kept out of training."
         )
     if "precision" in found:
-        share = _with_interval(found["precision"])
-        sentences.append(f"Of the items it calls positive, an estimated {share} are positive.")
+        sentences.append(_about_precision(found["precision"]))
     elif "recall" in found:
         sentences.append(
             "How many of the items it calls positive really are could not be estimated: that "
@@ -191,7 +202,16 @@ def lede(run: RunFiles, found: Mapping[str, Estimate]) -> str:
     return " ".join(sentences) or "This run holds no figure that says how good it is."
 
 
+def _about_precision(figure: Estimate) -> str:
+    share = _with_interval(figure)
+    if not bound_of(figure.label):
+        return f"Of the items it calls positive, an estimated {share} are positive."
+    return (
+        f"Of the items it calls positive, {share} are positive: the estimate rests on these very "
+        "scores, so the truth may also lie below the interval."
+    )
+
+
 def _with_interval(figure: Estimate) -> str:
-    between = interval(figure)
-    value = measured(figure.name, figure.value)
+    between, value = interval(figure), valued(figure)
     return f"{value} (95% interval {between})" if between else value

@@ -9,8 +9,10 @@ import numpy as np
 
 from onesided.core.errors import DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.metrics.figure import AT_MOST, as_bound, bound_of
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import SCORES, name_in_cell, read_result
+from onesided.run.own_scores import OWN_SCORES
 
 WORDS = {"positive": POSITIVE, "negative": NEGATIVE}
 
@@ -28,7 +30,8 @@ FORETOLD = {
 def compare_with_labels(run: Path, labels: Path) -> dict[str, Any]:
     """Return metrics of the run's decisions on the unlabelled items whose label is listed.
 
-    `figures` holds each true figure beside what the run had estimated without labels.
+    `figures` holds each true figure beside what the run had estimated without labels, and
+    whether that estimate was a bound ("at most").
     """
     result = read_result(run)
     scores = read_scores(run / SCORES, threshold=result["threshold"])
@@ -64,11 +67,13 @@ def _figures(
         _beside(title, estimates.get(estimate), metrics[name])
         for name, (title, estimate) in FORETOLD.items()
     ]
-    called = "Called positive, share of U"
+    called, prior = "Called positive, share of U", result.get("prior")
+    if prior is not None and prior["origin"] == OWN_SCORES:
+        prior = {**prior, "label": as_bound("", AT_MOST)}
     return [
         *rows,
         _beside(called, estimates.get("share_positive"), shares["share_positive"]),
-        _beside("Positive, share of U (prior)", result.get("prior"), shares["prior"]),
+        _beside("Positive, share of U (prior)", prior, shares["prior"]),
     ]
 
 
@@ -76,6 +81,7 @@ def _beside(label: str, estimate: Mapping[str, Any] | None, true: float | None) 
     known = estimate or {}
     return {
         "label": label,
+        "bound": bound_of(known.get("label", "")),
         "estimated": known.get("value"),
         "low": known.get("low"),
         "high": known.get("high"),

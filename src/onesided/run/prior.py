@@ -15,6 +15,7 @@ from onesided.methods.risk import CEConfig
 from onesided.nets.build import NetworkConfig, build_backbone, seeded
 from onesided.priors import PriorEstimate, agreement, bbe, km1, km2
 from onesided.run.config import Prior
+from onesided.run.first_look import show_samples
 from onesided.run.load import LoadedData
 
 KERNEL_MEANS = {"km2": km2, "km1": km1}
@@ -40,6 +41,11 @@ class PriorUsed:
     high: float | None
     origin: str
     notes: tuple[str, ...] = ()
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends of the interval, None where the prior counts as exactly known."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -101,6 +107,7 @@ def bbe_prior(loaded: LoadedData, seed: int, watcher: Watcher | None = None) -> 
         loaded.std,
         generator(seed, "bbe-backbone"),
     )
+    show_samples(backbone, split, seed)
     with seeded(seed, "bbe"):
         method = CEConfig().build(facts, backbone)
     scores = fit(method, split, train, seed=seed, watcher=watcher).scores(held_out.values)

@@ -3,13 +3,12 @@
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.special import logit
 
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.core.labels import NEGATIVE, POSITIVE
@@ -21,13 +20,10 @@ from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.pu import evaluate_pu
 from onesided.metrics.truth import truth_metrics
-from onesided.priors import bbe
 from onesided.run.load import LoadedData, negatives_for_evaluation
+from onesided.run.own_scores import Untold, own_prior, told_by
 from onesided.run.prior import PriorUsed
 
-FEWEST_TO_JUDGE_BY = 10  # of held-out P and U: below, BBE's interval is all there is
-OWN_SCORES = "BBE on this model's held-out scores, too high where negatives are among the best"
-"""Origin of a prior that nobody named: no second opinion, as it rests on what it is to judge."""
 UNREADABLE = (
     *(OSError, ValueError, TypeError, EOFError, AttributeError),
     *(zipfile.BadZipFile, zlib.error),
@@ -161,27 +157,15 @@ def prior_to_judge_by(
     """Return the prior that estimates of precision, F1 and AUC rest on, None where none is known.
 
     The method's own; else the number a person gave; else what BBE reads off the top of
-    this very model's held-out ranking. That is right as far as that top is pure, and too
-    high otherwise: scores that separate nothing would give a prior near 1, and with it a
-    precision near 1. So an interval that reaches 1 is no estimate.
+    this very model's held-out ranking, see `own_prior`.
     """
     pair = scored.held_out_pair()
     if used is not None or pair is None:
         return used
     if given is not None:
         return PriorUsed(given, None, None, "given")
-    if min(map(len, pair)) < FEWEST_TO_JUDGE_BY:
-        return None
-    found = bbe(*map(as_logits, pair))
-    if found.value <= 0 or found.high >= 1:
-        return None
-    return PriorUsed(found.value, found.low, found.high, OWN_SCORES, tuple(found.notes))
-
-
-def as_logits(scores: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
-    """Return logits that are finite, also of scores that were rounded to 0 or 1."""
-    smallest = np.finfo(np.float64).tiny
-    return np.asarray(logit(np.clip(scores, smallest, np.nextafter(1.0, 0.0))))
+    found = own_prior(*pair)
+    return None if isinstance(found, Untold) else found
 
 
 def judge(
@@ -219,32 +203,16 @@ def judge_held_out(
         return None
     # Held-out parts are capped apart from each other, so the share comes from training.
     labelled_share = float(scored.train_labelled.mean()) if scenario == "single-set" else None
-    interval = None
-    if prior is not None and prior.low is not None and prior.high is not None:
-        interval = (prior.low, prior.high)
     evaluation = evaluate_pu(
         *pair,
         threshold=threshold,
         scenario=scenario,
         prior=prior.value if prior else None,
-        prior_interval=interval,
+        prior_interval=prior.interval if prior else None,
         labelled_share=labelled_share,
     )
-    return _resting_on_itself(evaluation) if prior and prior.origin == OWN_SCORES else evaluation
-
-
-def _resting_on_itself(evaluation: PUEvaluation) -> PUEvaluation:
-    """Return the figures without the claim that their prior is independent of the scores."""
-    claim = ", an estimate independent of these scores."
-    truth = (
-        ", read off the highest of these very scores as if only positives had them: where "
-        "negatives have them too, it is too high, and so is this figure."
-    )
-    figures = {
-        name: replace(figure, assumes=figure.assumes.replace(claim, truth))
-        for name, figure in evaluation.figures.items()
-    }
-    return replace(evaluation, figures=figures)
+    # The reason why there is none is not kept with a run: it is found again from the scores.
+    return told_by(evaluation, own_prior(*pair) if prior is None else prior)
 
 
 def _false_alarms(scores: np.ndarray | None, threshold: float) -> dict[str, Any] | None:

@@ -4,14 +4,14 @@ Everything that depends on it (decisions, figures, alarms) is made from stored s
 finished run gets another threshold in a second, without its data and without its truth.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from onesided.core.config import read_toml
-from onesided.core.errors import ConfigError
+from onesided.core.errors import ConfigError, DataError
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.threshold import (
     HALF,
@@ -22,11 +22,15 @@ from onesided.metrics.threshold import (
     recall_threshold,
     top_k_threshold,
 )
-from onesided.priors import bbe
 from onesided.run.folder import CONFIG, RESULT, SCORED, RunFolder, read_result
+from onesided.run.own_scores import OWN_SCORES, Untold, own_prior
 from onesided.run.prior import PriorUsed
-from onesided.run.scored import OWN_SCORES, Scored, as_logits, judge, judge_held_out
+from onesided.run.scored import Scored, judge, judge_held_out
 from onesided.run.threshold_files import StoredFiles
+
+
+class ShareUntold(DataError):
+    """The rule calls as many as are positive, and the scores do not tell how many are."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,18 @@ def choose_threshold(rule: ThresholdRule, scored: Scored, prior: float | None) -
             return _by_recall(rule, *pair)
 
 
+def threshold_after_training(rule: ThresholdRule, scored: Scored, prior: float | None) -> Chosen:
+    """Return the threshold of a rule, or a half where only a share that nobody knows is missing.
+
+    A refusal would cost the training that came before, and the threshold can be moved later.
+    """
+    try:
+        return choose_threshold(rule, scored, prior)
+    except ShareUntold as untold:
+        half = choose_threshold(HALF, scored, None)
+        return replace(half, rule=rule, reason=f"{untold} Until then, a half decides.")
+
+
 def _fixed_words(value: float) -> str:
     if value == 0.5:
         return "A score above 0.5 means positive: the model finds it likelier than negative."
@@ -131,10 +147,15 @@ def _by_prior(
         prior, origin = known, "the prior of this run"
     if prior is None:
         assert pair is not None
-        estimate = bbe(*(as_logits(part) for part in pair))
+        estimate = own_prior(*pair)
+        if isinstance(estimate, Untold):
+            raise ShareUntold(
+                f"The share of positives among the unlabelled items {estimate.words} Name it, as "
+                "in prior=0.3, or choose by another rule, as recall=0.9."
+            )
         prior = estimate.value
         origin = (
-            f"estimated by BBE on this model's held-out scores, 95 % interval "
+            f"an upper bound estimated by BBE on this model's held-out scores, 95 % interval "
             f"{estimate.low:.3f} to {estimate.high:.3f}"
         )
     value = prior_threshold(scores, prior)

@@ -2,6 +2,7 @@
 
 const byId = (id) => document.getElementById(id);
 const counted = (number) => number.toLocaleString("en");
+const several = (number, what) => `${counted(number)} ${what}${number === 1 ? "" : "s"}`;
 
 function textElement(kind, text, className = "") {
   return Object.assign(document.createElement(kind), { textContent: text, className });

@@ -2,6 +2,8 @@
 
 const LABELS = { damaged: "positive", "not damaged": "negative", unsure: "unlabelled" };
 const MARKS = Object.keys(LABELS);
+const MARK_OF = Object.fromEntries(MARKS.flatMap((mark) => [[LABELS[mark], mark], [mark, mark]]));
+const LARGEST_REVIEW = 1e8; // bytes: more than the buildings of a country, less than memory
 
 class Review {
   constructor(items, changed) {
@@ -10,6 +12,11 @@ class Review {
     this.marks = new Map();
     this.unsaved = false;
     byId("export").addEventListener("click", () => this.save());
+    byId("load").addEventListener("click", () => byId("review-file").click());
+    byId("review-file").addEventListener("change", ({ target }) => {
+      if (target.files.length) this.loadFile(target.files[0]);
+      target.value = ""; // so that the same file can be chosen again
+    });
     window.addEventListener("beforeunload", (event) => {
       if (this.unsaved) event.preventDefault();
     });
@@ -48,10 +55,58 @@ class Review {
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
     this.unsaved = false;
   }
+
+  async loadFile(file) {
+    let told = "This file is too large to be a review.";
+    if (file.size <= LARGEST_REVIEW) {
+      told = await file.text().then(
+        (text) => this.load(text.replace(/^\uFEFF/, "")),
+        () => "This file cannot be read.",
+      );
+    }
+    byId("loaded").textContent = told;
+  }
+
+  // Returns what to tell. What was checked in this window is newer, so it stays.
+  load(text) {
+    const found = readReview(text);
+    if (!found) return "This file is no review: its first line must name the columns id and label.";
+    const items = new Map(this.items.names.map((name, item) => [name, item]));
+    const known = [...found.marks].flatMap(([name, mark]) => (items.has(name) ? [[items.get(name), mark]] : []));
+    const here = [...this.marks];
+    const differing = known.filter(([item, mark]) => this.marks.has(item) && this.marks.get(item) !== mark);
+    this.marks.clear(); // in place, because the map draws these
+    const kept = new Set(here.map(([item]) => item));
+    for (const [item, mark] of known) if (!kept.has(item)) this.marks.set(item, mark);
+    for (const [item, mark] of here) this.marks.set(item, mark);
+    this.unsaved = this.unsaved || here.length > 0;
+    this.show();
+    this.changed();
+    return toldOf(known.length, found.marks.size - known.length, differing.length, found.others);
+  }
 }
 
-// A cell that starts with = + - @ is a formula to a spreadsheet; an apostrophe makes it text.
-function cell(text) {
-  const safe = /^'*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+// The mark of every name, the last one counts; null if the text is no table of marks.
+function readReview(text) {
+  const rows = rowsOf(text);
+  if (!rows?.length) return null;
+  const heads = rows[0].map((head) => head.trim().toLowerCase());
+  const [idAt, labelAt] = [heads.indexOf("id"), heads.indexOf("label")];
+  if (idAt < 0 || labelAt < 0) return null;
+  const marks = new Map();
+  let others = 0;
+  for (const row of rows.slice(1)) {
+    const word = (row[labelAt] ?? "").trim().toLowerCase();
+    if (Object.hasOwn(MARK_OF, word)) marks.set(nameInCell(row[idAt] ?? ""), MARK_OF[word]);
+    else others++;
+  }
+  return { marks, others };
+}
+
+function toldOf(loaded, strangers, differing, others) {
+  const parts = [`${several(loaded, "check")} loaded`];
+  if (strangers) parts.push(`${several(strangers, "unknown id")} left out`);
+  if (differing) parts.push(`${several(differing, "building")} kept as checked here`);
+  if (others) parts.push(`${several(others, "line")} with another label left out`);
+  return `${parts.join("; ")}.`;
 }

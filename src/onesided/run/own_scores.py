@@ -1,0 +1,118 @@
+"""A prior that nobody named, read off the very scores that it is to judge.
+
+BBE on a model's own held-out scores is right as far as the top of that ranking is pure, and
+too high otherwise, so it bounds precision from above. Here it is estimated, or refused with a
+reason, and the figures that rest on it are told as the bounds that they are.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from onesided.metrics.figure import (
+    AT_LEAST,
+    AT_MOST,
+    INDEPENDENT,
+    NOT_GIVEN,
+    PUEvaluation,
+    as_bound,
+)
+from onesided.priors import bbe
+from onesided.run.prior import PriorUsed
+
+FEWEST_TO_JUDGE_BY = 10  # of held-out P and U: below, BBE's interval is all there is
+OWN_SCORES = "BBE on this model's held-out scores, too high where negatives are among the best"
+"""Origin of a prior that nobody named: no second opinion, as it rests on what it is to judge."""
+READ_OFF = (
+    "read off the highest held-out scores of this very model as if only positives had them: "
+    "where negatives have them too, it is too high"
+)
+
+
+@dataclass(frozen=True)
+class Untold:
+    """Why scores do not tell the share of positives among the unlabelled items."""
+
+    reason: str
+
+    @property
+    def words(self) -> str:
+        """What follows "the share": the same words wherever a person meets it."""
+        return f"was not given and cannot be told from this model's held-out scores: {self.reason}."
+
+
+def own_prior(
+    positive: Float[np.ndarray, "p"], unlabelled: Float[np.ndarray, "u"]
+) -> PriorUsed | Untold:
+    """Return the prior that BBE reads off held-out scores, or why they do not tell it.
+
+    Scores that separate nothing would give a prior near 1, and with it a precision near 1.
+    So an interval that reaches 1 is no estimate.
+
+    Args:
+        positive: Scores of labelled items that were not trained on.
+        unlabelled: Scores of unlabelled items that were not trained on.
+    """
+    if min(len(positive), len(unlabelled)) < FEWEST_TO_JUDGE_BY:
+        return Untold(
+            f"of {len(positive)} positives and {len(unlabelled)} unlabelled items, and it takes "
+            f"{FEWEST_TO_JUDGE_BY} of each"
+        )
+    found = bbe(positive, unlabelled)
+    if found.high >= 1:
+        return Untold("they separate so little that every unlabelled item could be positive")
+    if found.value <= 0:
+        return Untold("no unlabelled item scores as high as the positives do")
+    return PriorUsed(found.value, found.low, found.high, OWN_SCORES, tuple(found.notes))
+
+
+def told_by(evaluation: PUEvaluation, prior: PriorUsed | Untold) -> PUEvaluation:
+    """Return the figures with words that fit where their prior comes from."""
+    if isinstance(prior, Untold):
+        figures = {
+            name: replace(figure, assumes=figure.assumes.replace(NOT_GIVEN, f"which {prior.words}"))
+            for name, figure in evaluation.figures.items()
+        }
+        return replace(evaluation, figures=figures)
+    return _as_bounds(evaluation) if prior.origin == OWN_SCORES else evaluation
+
+
+def _as_bounds(evaluation: PUEvaluation) -> PUEvaluation:
+    """Return figures whose prior may be too high as what they are: bounds, not estimates."""
+    figures = dict(evaluation.figures)
+    for name, bound in _bounds(evaluation).items():
+        follows, beyond = (
+            ("so is this figure", "below")
+            if bound == AT_MOST
+            else ("this figure is too low", "above")
+        )
+        words = (
+            f", {READ_OFF}, and {follows}. Take it as {bound} this: the truth may lie {beyond} the "
+            "interval."
+        )
+        figure = figures[name]
+        figures[name] = replace(
+            figure,
+            label=as_bound(figure.label, bound),
+            assumes=figure.assumes.replace(INDEPENDENT, words),
+        )
+    return replace(evaluation, figures=figures)
+
+
+def _bounds(evaluation: PUEvaluation) -> dict[str, str]:
+    """Return which way a prior that is too high moves each figure (docs/evaluation.md).
+
+    Precision and F1 rise with the prior. Accuracy rises by 2 r - 1 and AUC by as much as
+    A - 1/2, so a model that misses most positives, or ranks them low, is better than told.
+    """
+
+    def above_half(name: str) -> str:
+        return AT_MOST if (evaluation.figures[name].value or 0) >= 0.5 else AT_LEAST
+
+    return {
+        "precision": AT_MOST,
+        "f1": AT_MOST,
+        "proxy_accuracy": above_half("recall"),
+        "auc": above_half("proxy_auc"),
+    }
