@@ -23,7 +23,6 @@ from benchmarks.records import (
     folder_name,
     key_of,
     origins_of,
-    training_seconds,
 )
 from onesided.core.config import Settings, merge
 from onesided.core.errors import ConfigError, Interrupted, OnesidedError
@@ -206,7 +205,7 @@ def run_one(label: str, config: RunConfig, loaded: LoadedData, work: Path) -> Re
     return {
         **record,
         "status": "finished",
-        "seconds": training_seconds(folder, result),
+        "seconds": result["seconds"],
         "result": condensed(result),
     }
 

@@ -1,6 +1,5 @@
 """What the collected file says about one run: its settings, its result, where it was made."""
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 from benchmarks.origin import Origin, origin_of_run
 from onesided.run.config import RunConfig
-from onesided.run.folder import LOG, RunFolder, read_json
+from onesided.run.folder import RunFolder, read_json
 
 Record = dict[str, Any]
 """One run in the collected file."""
@@ -63,19 +62,6 @@ def condensed(result: Mapping[str, Any]) -> dict[str, Any]:
             },
         }
     return kept
-
-
-def training_seconds(folder: Path, result: Mapping[str, Any]) -> float:
-    """Return the time that training took, over all its parts.
-
-    `result.json` counts from the last start, the log from the first: they differ for a
-    run that was interrupted. Methods without epochs write no log.
-    """
-    lines = (
-        (folder / LOG).read_text(encoding="utf-8").split("\n") if (folder / LOG).exists() else []
-    )
-    logged = [json.loads(line)["seconds"] for line in lines if line]
-    return float(max([result["seconds"], *logged[-1:]]))
 
 
 def origins_of(folder: Path) -> list[Origin]:

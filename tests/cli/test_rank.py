@@ -196,6 +196,34 @@ def test_a_model_of_vectors_cannot_rank_images(tmp_path: Path, data: Path) -> No
     assert_refused(outcome, "vectors of 2 numbers")
 
 
+def test_a_table_of_numbers_is_ranked_by_the_names_of_its_columns(tmp_path: Path) -> None:
+    numbers = [(number % 7, number % 5 - 9, 100 * (number % 3)) for number in range(40)]
+    rows = [
+        f"{'positive' if number < 20 else 'unlabelled'},{age},{height},{width},item{number}"
+        for number, (age, height, width) in enumerate(numbers)
+    ]
+    trained_on = tmp_path / "trained-on.csv"
+    trained_on.write_text("\n".join(["label,Age,Height,Width,name", *rows]))
+    run = tmp_path / "run"
+    words = ("--table", trained_on, "-o", run, *TINY, "--allow-degenerate", "--quiet")
+    assert call("fit", *words).exit_code == 0
+    _, expected = ranked(run, trained_on)
+    assert len({row["score"] for row in expected}) > 10
+    other = tmp_path / "other.csv"
+    rows = [
+        f"{width},note,item{number},{age},{height}"
+        for number, (age, height, width) in enumerate(numbers)
+    ]
+    other.write_text("\n".join(["width,remark,name,age,height", *rows]))
+    outcome, found = ranked(run, other)
+    assert found == expected
+    assert outcome.err.count("other.csv: columns that were not used: remark.") == 1
+    assert "not used" not in ranked(run, other, "--quiet")[0].err
+    other.write_text(other.read_text().replace("height", "heights"))
+    outcome = call("rank", run, other, "-o", tmp_path / "ranked.csv")
+    assert_refused(outcome, "no column 'Height'", "Did you mean 'heights'?")
+
+
 def test_model_files_alone_are_enough(run: Path, data: Path) -> None:
     for path in run.iterdir():
         if not path.name.startswith("model."):

@@ -1,3 +1,5 @@
+import csv
+import json
 import os
 import shutil
 from pathlib import Path
@@ -6,6 +8,7 @@ import pytest
 import torch
 
 from tests.cli.command import assert_refused, call, contents, fit
+from tests.cli.pictures import draw
 
 
 @pytest.fixture
@@ -27,6 +30,28 @@ def test_other_data_is_another_run(data: Path, run: Path) -> None:
     before = contents(run)
     assert_refused(fit(data, run), "holds another run")
     assert contents(run) == before
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_exchanged_held_out_pictures_do_not_give_other_figures_silently(
+    data: Path, run: Path, finished: bool
+) -> None:
+    with (run / "split.csv").open(newline="") as file:
+        held_out = [
+            row["item"] for row in csv.DictReader(file) if row["role"] == "validation-unlabelled"
+        ]
+    draw(data / held_out[0], seed=999)
+    if not finished:
+        (run / "result.json").unlink()
+    before = contents(run)
+    outcome = fit(data, run)
+    assert_refused(outcome, run, "the samples it is judged by", "changed since", "--overwrite")
+    assert contents(run) == before
+    # A folder of a version that kept no hash of them cannot know, and goes on.
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert len(manifest.pop("held_out_hash")) == 64
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    assert fit(data, run).exit_code == 0
 
 
 def test_the_place_of_the_data_is_no_part_of_a_run(data: Path, run: Path) -> None:

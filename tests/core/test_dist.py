@@ -1,6 +1,7 @@
 """Several processes that train as one: rows in order, and the gradient of one process."""
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 import pytest
 import torch
@@ -72,6 +73,20 @@ def test_without_torchrun_no_group_is_joined(
         monkeypatch.setenv("WORLD_SIZE", launched)
     join_if_launched()
     assert world() == 1
+
+
+def test_others_wait_for_rank_0_as_long_as_a_day_of_embedding_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: dict[str, object] = {}
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(
+        torch.distributed, "init_process_group", lambda *_, **options: asked.update(options)
+    )
+    join_if_launched()
+    waiting = asked["timeout"]
+    assert isinstance(waiting, timedelta)
+    assert waiting >= timedelta(days=1)
 
 
 def test_the_gathered_batch_keeps_rows_and_labels_and_drops_the_images() -> None:

@@ -1,5 +1,6 @@
 """A PU problem as rows of larger sets: nothing copied, everything accounted for."""
 
+import hashlib
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -216,6 +217,48 @@ def test_one_other_pixel_to_train_on_changes_the_content_hash(row: int) -> None:
     changed[row, 0, 1, 1] = 1
     assert split_of(values).content_hash() == split_of(values.copy()).content_hash()
     assert split_of(values).content_hash() != split_of(changed).content_hash()
+
+
+def test_one_other_pixel_to_judge_by_changes_the_held_out_hash_alone() -> None:
+    split = small_split()
+    assert split.validation is not None
+    assert split.clean is not None
+    assert split.test is not None
+    negatives = replace(split.test, names=("k", "l"))
+    other = pool()
+    other[[0, 7], 0, 0, 0] += 1
+
+    def seen(values: Selection) -> Selection:
+        return replace(values, pool=other)
+
+    hashes = {
+        split.held_out_hash(),
+        split.held_out_hash(negatives),
+        split.held_out_hash(replace(negatives, values=seen(negatives.values))),
+    }
+    changed = [
+        replace(split, validation=replace(split.validation, values=seen(split.validation.values))),
+        replace(split, clean=replace(split.clean, values=seen(split.clean.values))),
+        replace(split, test=replace(split.test, values=seen(split.test.values))),
+    ]
+    hashes |= {one.held_out_hash() for one in changed}
+    assert len(hashes) == 3 + len(changed)
+    assert {one.content_hash() for one in changed} == {split.content_hash()}
+    trained = replace(split, train=replace(split.train, values=seen(split.train.values)))
+    assert trained.held_out_hash() == split.held_out_hash()
+    assert trained.content_hash() != split.content_hash()
+
+
+def test_hashing_takes_a_piece_of_large_images_at_a_time() -> None:
+    images = np.zeros((30, 3, 1024, 1024), np.uint8)
+    train = replace(small_split().train, values=Selection(images, np.arange(30)))
+    split = replace(small_split(), train=train)
+    tracemalloc.start()
+    found = split.content_hash()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == hashlib.sha256(images.tobytes()).hexdigest()
+    assert peak < images.nbytes / 2
 
 
 def test_names_are_no_content() -> None:

@@ -1,5 +1,7 @@
 """The first noun of the line refuses what the rest of the line could not use."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,14 @@ def test_other_numbers_of_axes_are_refused(shape: tuple[int, ...]) -> None:
 def test_every_sample_needs_a_class_and_a_name(classes: int, names: int) -> None:
     with pytest.raises(DataError, match=f"4 samples, {classes} classes and {names} names"):
         samples_of(np.zeros((4, 2), np.float32), classes, names)
+
+
+def test_names_of_features_are_one_for_each_number_of_a_vector() -> None:
+    vectors = samples_of(np.zeros((4, 2), np.float32))
+    assert replace(vectors, feature_names=("a", "b")).feature_names == ("a", "b")
+    for samples in (vectors, samples_of(np.zeros((4, 3, 8, 8), np.uint8))):
+        with pytest.raises(DataError, match="3 names of features for samples of the shape"):
+            replace(samples, feature_names=("a", "b", "c"))
 
 
 def test_a_source_may_hold_a_training_part_alone() -> None:

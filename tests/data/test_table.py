@@ -172,6 +172,14 @@ def test_a_table_without_paths_holds_features(tmp_path: Path) -> None:
     assert read.labelled.tolist() == [True, False, False]
     assert read.samples.names == ("items.csv:2", "items.csv:3", "items.csv:4")
     assert read.samples.kind == "vector"
+    assert read.samples.feature_names == ("age", "height")
+
+
+def test_features_are_called_as_the_table_spells_them(tmp_path: Path) -> None:
+    text = " Age ,Label,ID,Body Height\n1,positive,x,2\n2,unlabelled,y,3\n"
+    read = read_table(table_of(tmp_path, text))
+    assert read.samples.feature_names == ("Age", "Body Height")
+    assert read.samples.names == ("x", "y")
 
 
 @pytest.mark.parametrize("column", ["id", "Name"])

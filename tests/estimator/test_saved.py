@@ -58,6 +58,26 @@ def test_other_labels_and_names_of_columns_come_back(tmp_path: Path) -> None:
     assert loaded.random_state == fitted.result_["seed"]
 
 
+def test_a_data_frames_names_go_with_the_model_to_the_command(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas", reason="data frames are tested where pandas is installed")
+    problem, names = two_clouds(), list("ABCDEF")
+    frame = pd.DataFrame(problem.X, columns=names)
+    fitted = PUClassifier("ce", epochs=1, settings=TINY).fit(frame, problem.y)
+    fitted.save(tmp_path / "run")
+    frame[names[::-1]].to_csv(tmp_path / "turned.csv", index_label="name")
+    ranked = tmp_path / "ranked.csv"
+    done = call("rank", tmp_path / "run", tmp_path / "turned.csv", "-o", ranked, "--quiet")
+    assert done.exit_code == 0, done.err
+    with ranked.open(newline="") as table:
+        told = {int(row["path"]): float(row["score"]) for row in csv.DictReader(table)}
+    scores = fitted.predict_proba(frame)[:, 1]
+    assert told == pytest.approx(dict(enumerate(scores)), rel=1e-5)
+    # Images have no names of columns, whatever was fitted before.
+    images = two_greys()
+    fitted.fit(images.X, images.y).save(tmp_path / "images")
+    assert json.loads((tmp_path / "images" / "model.json").read_text())["feature_names"] == []
+
+
 def test_a_forest_comes_back_with_its_importances(forest: PUClassifier, tmp_path: Path) -> None:
     problem = two_clouds()
     forest.save(tmp_path / "run")
@@ -138,9 +158,16 @@ def test_python_and_the_command_train_the_same_model_to_the_bit(tmp_path: Path) 
         "ce", epochs=1, device="cpu", settings=COMMANDS_SETTINGS, random_state=3
     ).fit(problem.X, problem.y)
     fitted.save(tmp_path / "python")
-    for name in ("model.safetensors", "model.json"):
-        expected = (tmp_path / "run" / name).read_bytes()
-        assert (tmp_path / "python" / name).read_bytes() == expected
+    places = (tmp_path / "run", tmp_path / "python")
+    weights = [(place / "model.safetensors").read_bytes() for place in places]
+    assert weights[0] == weights[1]
+    told = [json.loads((place / "model.json").read_text()) for place in places]
+    # An array has no names of columns, and that is all it lacks.
+    assert [model.pop("feature_names") for model in told] == [list("abcdef"), []]
+    assert told[0] == told[1]
+    loaded = [PUClassifier.load(place) for place in places]
+    assert loaded[0].feature_names_in_.tolist() == list("abcdef")
+    assert not hasattr(loaded[1], "feature_names_in_")
     ours, theirs = fitted.result_, json.loads((tmp_path / "run" / "result.json").read_text())
     assert json.loads(json.dumps(ours["pu"])) == theirs["pu"]
 

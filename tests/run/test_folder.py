@@ -54,6 +54,25 @@ def test_the_same_run_comes_back_and_another_does_not(tmp_path: Path) -> None:
     assert read_json(tmp_path / MANIFEST)["identity"] == "mine"
 
 
+def test_other_samples_to_judge_by_are_told_as_such(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, "mine", "these")
+    folder.describe(CONFIG, [], {})
+    folder.claim(overwrite=False)
+    other = RunFolder(tmp_path, "mine", "those")
+    with pytest.raises(OnesidedError, match=r"this run, but the samples it is judged by .*changed"):
+        other.claim(overwrite=False)
+    other.claim(overwrite=True)
+    assert not (tmp_path / MANIFEST).exists()
+
+
+def test_a_run_from_before_held_out_samples_were_hashed_resumes(tmp_path: Path) -> None:
+    claimed(tmp_path)
+    manifest = read_json(tmp_path / MANIFEST)
+    del manifest["held_out_hash"]
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    RunFolder(tmp_path, "mine", "those").claim(overwrite=False)
+
+
 def test_a_run_owns_its_folder_from_the_first_file_on(tmp_path: Path) -> None:
     # A folder where config.toml should be stands for a disk that fills up after one file.
     (tmp_path / "run" / "config.toml").mkdir(parents=True)

@@ -11,12 +11,14 @@ from onesided.data.files import Found, find_images
 from onesided.data.images import decode_all, decode_piece
 from onesided.engine.model_file import ModelDescription, load_model, save_model
 from onesided.nets.build import NetworkConfig
-from onesided.run import rank, scores_file
+from onesided.run import scores_file
 from onesided.run.rank import Ranking, alarm_of, rank_items
 from tests.data.image_files import write_png
 
 
-def describe(shape: tuple[int, ...] = (3, 8, 8)) -> ModelDescription:
+def describe(
+    shape: tuple[int, ...] = (3, 8, 8), feature_names: tuple[str, ...] = ()
+) -> ModelDescription:
     numbers = (0.5,) * shape[0]
     return ModelDescription(
         method="ce",
@@ -26,13 +28,16 @@ def describe(shape: tuple[int, ...] = (3, 8, 8)) -> ModelDescription:
         mean=numbers,
         std=numbers,
         kind="photograph" if len(shape) == 3 else "vector",
+        feature_names=feature_names,
     )
 
 
-def save(folder: Path, shape: tuple[int, ...] = (3, 8, 8)) -> Path:
+def save(
+    folder: Path, shape: tuple[int, ...] = (3, 8, 8), feature_names: tuple[str, ...] = ()
+) -> Path:
     """Write the files of a model whose weights are as drawn."""
     folder.mkdir()
-    description = describe(shape)
+    description = describe(shape, feature_names)
     save_model(folder, description.build(), description)
     return folder
 
@@ -51,7 +56,6 @@ def items(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pieces_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rank, "PIECE", 4)
     monkeypatch.setattr(scores_file, "PIECE", 4)
 
 
@@ -86,10 +90,19 @@ def test_progress_tells_of_every_piece(run: Path, items: Path) -> None:
     assert heard == [(4, 10), (8, 10), (10, 10)]
 
 
+def test_large_images_come_in_smaller_pieces(
+    run: Path, items: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scores_file, "PIECE_BYTES", 3 * (3 * 8 * 8) + 1)
+    heard: list[tuple[int, int]] = []
+    output = items.parent / "ranked.csv"
+    rank_items(run, items, output, tolerate=0, progress=lambda *done: heard.append(done))
+    assert heard == [(3, 10), (6, 10), (9, 10), (10, 10)]
+
+
 def test_pieces_change_nothing_but_memory(run: Path, items: Path) -> None:
     whole = ranked(run, items)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rank, "PIECE", 4)
         patch.setattr(scores_file, "PIECE", 4)
         parts = ranked(run, items)
     assert [row["path"] for row in parts] == [row["path"] for row in whole]
@@ -230,6 +243,74 @@ def test_a_table_that_does_not_fit_the_model_is_told(
     with pytest.raises(DataError, match=words):
         rank_items(run, table, tmp_path / "ranked.csv", tolerate=0)
     assert not (tmp_path / "ranked.csv.partial").exists()
+
+
+ORDERS = {
+    "as trained": "name,Age,Height\none,1,2\ntwo,3,4\n",
+    "the other way round": "Height,Age,name\n2,1,one\n4,3,two\n",
+    "in other letters": "HEIGHT , name,age\n2,one,1\n4,two,3\n",
+    "with more columns": "name,note,height,label,age,width\none,x,2,,1,9\ntwo,,4,,3,\n",
+}
+
+
+@pytest.mark.parametrize("text", ORDERS.values(), ids=ORDERS.keys())
+def test_columns_are_found_by_name_wherever_they_stand(tmp_path: Path, text: str) -> None:
+    run, table = save(tmp_path / "vectors", (2,), ("Age", "Height")), tmp_path / "numbers.csv"
+    table.write_text(text)
+    told: list[str] = []
+    rank_items(run, table, tmp_path / "ranked.csv", tolerate=0, notify=told.append)
+    scores = load_model(run)[0].scores(np.array([[1, 2], [3, 4]], np.float32))
+    rows = {row["path"]: float(row["score"]) for row in rows_of(tmp_path / "ranked.csv")}
+    assert rows == pytest.approx({"one": scores[0], "two": scores[1]}, rel=1e-8)
+    unused = ["numbers.csv: columns that were not used: note, width."]
+    assert told == (unused if "note" in text else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "age,heights\n1,2\n",
+            r"no column 'Height'\. .* trained with it\. Did you mean 'heights'\?",
+        ),
+        ("age\n1\n", r"no column 'Height'\..*The first line names: age\."),
+        ("a,b\n1,2\n", r"no column 'Age' \(2 columns are missing\).*Did you mean 'a'\?"),
+        (
+            "name,label\nx,\n",
+            r"no column 'Age' \(2 columns are missing\).*line names: name, label\.",
+        ),
+    ],
+)
+def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path, text: str, words: str) -> None:
+    run, table = save(tmp_path / "vectors", (2,), ("Age", "Height")), tmp_path / "numbers.csv"
+    table.write_text(text)
+    with pytest.raises(DataError, match=rf"numbers\.csv: there is {words}"):
+        rank_items(run, table, tmp_path / "ranked.csv", tolerate=0)
+
+
+def test_names_that_no_table_can_tell_apart_are_told(tmp_path: Path) -> None:
+    run, table = save(tmp_path / "vectors", (2,), ("a", "A")), tmp_path / "numbers.csv"
+    table.write_text("a\n1\n")
+    with pytest.raises(DataError, match="differ in capitals or spaces alone"):
+        rank_items(run, table, tmp_path / "ranked.csv", tolerate=0)
+
+
+def test_a_model_saved_without_names_is_checked_by_count(tmp_path: Path) -> None:
+    run, table = save(tmp_path / "vectors", (2,)), tmp_path / "numbers.csv"
+    description = json.loads((run / "model.json").read_text())
+    del description["feature_names"]  # as files were written before there were names
+    (run / "model.json").write_text(json.dumps(description))
+    table.write_text("name,what,ever\none,1,2\n")
+    assert rank_items(run, table, tmp_path / "ranked.csv", tolerate=0).items == 1
+    table.write_text("name,what,ever,else\none,1,2,3\n")
+    with pytest.raises(DataError, match=r"vectors of 2 numbers.*3 columns of numbers"):
+        rank_items(run, table, tmp_path / "ranked.csv", tolerate=0)
+
+
+def test_a_model_file_names_every_feature_or_none() -> None:
+    for shape in ((2,), (3, 8, 8)):
+        with pytest.raises(ValueError, match="there are 3 feature_names for samples"):
+            describe(shape, ("a", "b", "c"))
 
 
 def test_one_image_and_a_missing_table_are_told(run: Path, items: Path) -> None:

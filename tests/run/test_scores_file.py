@@ -1,13 +1,19 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from onesided.core.errors import OnesidedError
 from onesided.data.items import open_items
-from onesided.run.scores_file import _descending, _from_descending, partial_scores
+from onesided.run.scores_file import (
+    _descending,
+    _from_descending,
+    partial_scores,
+    piece_length,
+)
 from tests.data.image_files import write_png
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -27,10 +33,10 @@ def test_a_score_comes_back_to_the_last_bit(score: float) -> None:
     assert score == 0 or math.copysign(1, back) == math.copysign(1, score)
 
 
-def start(folder: Path, *, model: str = "m", stop: bool = True) -> int:
+def start(folder: Path, *, model: str = "m", piece: int = 4, stop: bool = True) -> int:
     """Score the first piece and stop; return how many were scored before."""
     items = open_items(folder / "items", (3, 8, 8), "The model")
-    with partial_scores(folder / "ranked.csv", model, items) as partial:
+    with partial_scores(folder / "ranked.csv", model, items, piece=piece) as partial:
         before = partial.done()
         with partial.journal.writing() as append:
             append({"scores": [0.5], "reasons": {}})
@@ -57,6 +63,32 @@ def test_scores_of_another_model_are_not_taken(stopped: Path) -> None:
     assert start(stopped, model="other", stop=False) == 0
 
 
+def test_scores_in_pieces_of_another_length_are_not_taken(stopped: Path) -> None:
+    assert start(stopped, piece=3, stop=False) == 0
+
+
+@given(st.tuples(st.sampled_from([1, 3, 6]), st.integers(1, 9000), st.integers(1, 9000)))
+def test_a_piece_of_images_of_any_size_stays_within_16_megabytes(shape: tuple[int, ...]) -> None:
+    length, bytes_of_one = piece_length(shape), np.empty(shape, np.uint8).nbytes
+    assert 1 <= length <= 1024
+    assert length == 1 or length * bytes_of_one <= 2**24
+    assert length == 1024 or (length + 1) * bytes_of_one > 2**24, "as many as the bound allows"
+
+
+@pytest.mark.parametrize(
+    ("shape", "length"),
+    [
+        ((3, 32, 32), 1024),
+        ((3, 224, 224), 111),
+        ((3, 4000, 4000), 1),
+        ((30,), 1024),
+        ((2**13,), 512),
+    ],
+)
+def test_larger_samples_come_in_smaller_pieces(shape: tuple[int, ...], length: int) -> None:
+    assert piece_length(shape) == length
+
+
 @pytest.mark.parametrize("change", ["new", "gone", "replaced"])
 def test_scores_of_items_that_changed_are_not_taken(stopped: Path, change: str) -> None:
     match change:
@@ -80,7 +112,7 @@ def test_what_is_not_ours_stays_where_it_is(stopped: Path, is_folder: bool) -> N
     items = open_items(stopped / "items", (3, 8, 8), "The model")
     with (
         pytest.raises(OnesidedError, match="is not ours"),
-        partial_scores(stopped / "other.csv", "m", items),
+        partial_scores(stopped / "other.csv", "m", items, piece=4),
     ):
         pass
     assert (other / "diary.txt" if is_folder else other).read_text() == "mine"
@@ -88,10 +120,10 @@ def test_what_is_not_ours_stays_where_it_is(stopped: Path, is_folder: bool) -> N
 
 def test_two_commands_do_not_write_one_ranking(stopped: Path) -> None:
     items = open_items(stopped / "items", (3, 8, 8), "The model")
-    with partial_scores(stopped / "ranked.csv", "m", items):
+    with partial_scores(stopped / "ranked.csv", "m", items, piece=4):
         with (
             pytest.raises(OnesidedError, match="Another command is ranking"),
-            partial_scores(stopped / "ranked.csv", "m", items),
+            partial_scores(stopped / "ranked.csv", "m", items, piece=4),
         ):
             pass
         assert (stopped / "ranked.csv.partial").exists()

@@ -8,6 +8,7 @@ they are with one process.
 
 import os
 from dataclasses import replace
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -15,6 +16,12 @@ from torch import Tensor
 
 from onesided.core.batch import Outputs, PUBatch
 from onesided.core.errors import ConfigError
+
+PATIENCE = timedelta(days=2)
+"""How long a process waits for the others. Some work is rank 0's alone: a frozen network over
+every image, the last scores, the data of the report. On many images that takes hours, and torch by
+itself gives up after 10 minutes (NCCL) or 30 (gloo). A process that dies is noticed without any
+limit, because torchrun then ends the others."""
 
 
 def rank() -> int:
@@ -30,7 +37,8 @@ def world() -> int:
 def join_if_launched() -> None:
     """Join the process group when started by torchrun; otherwise do nothing."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        backend = "nccl" if torch.cuda.is_available() else "gloo"
+        dist.init_process_group(backend, timeout=PATIENCE)
 
 
 def wait_for_all() -> None:

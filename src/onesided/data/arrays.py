@@ -1,6 +1,7 @@
 """People's own arrays: images or features, and labels, as a Python developer holds them."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -29,6 +30,7 @@ def from_arrays(
     labels_mean: LabelScheme = "pu",
     kind: ImageKind | None = None,
     channels: ChannelAxis | None = None,
+    feature_names: Sequence[str] = (),
 ) -> OneSided:
     """Return images or vectors with their labels as people's own data.
 
@@ -42,6 +44,7 @@ def from_arrays(
         labels_mean: What the labels' numbers mean; see `normalise_pu_labels`.
         kind: Which augmentation suits the items; None means photographs or vectors.
         channels: Which axis of four holds the channels; None finds out by its length.
+        feature_names: What the numbers of a vector are called, where somebody named them.
     """
     array = np.asarray(values)
     labelled, known = normalise_pu_labels(labels, labels_mean=labels_mean)
@@ -58,6 +61,7 @@ def from_arrays(
         names=tuple(str(row) for row in range(len(labelled))),
         class_names=CLASS_NAMES,
         kind=kind or ("vector" if is_vector else "photograph"),
+        feature_names=tuple(feature_names),
     )
     duplicates = 0 if is_vector else _count_shared(samples.values, samples.classes)
     return OneSided(samples, labelled, duplicates, _notices(np.asarray(labels), duplicates))

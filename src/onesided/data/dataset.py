@@ -1,7 +1,9 @@
 """The second noun of the line: a PU problem, as rows of larger sets."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -84,6 +86,17 @@ class LabelledDataset:
         return len(self.values)
 
 
+def _hash_of(selections: Iterable[Selection]) -> str:
+    """Return a hash of all values, read a piece of at most 4096 rows and 64 MiB at a time."""
+    digest = hashlib.sha256()
+    for values in selections:
+        # Four bytes for each number, as vectors have; images have one.
+        rows = max(1, min(4096, 2**26 // max(1, 4 * prod(values.sample_shape))))
+        for start in range(0, len(values), rows):
+            digest.update(values.take(slice(start, start + rows)).tobytes())
+    return digest.hexdigest()
+
+
 @dataclass(frozen=True)
 class PUSplit:
     """A PU problem, ready to be trained on.
@@ -129,10 +142,19 @@ class PUSplit:
 
         About a second for each gigabyte, a piece at a time.
         """
-        digest = hashlib.sha256()
-        for start in range(0, len(self.train), 4096):
-            digest.update(self.train.values.take(slice(start, start + 4096)).tobytes())
-        return digest.hexdigest()
+        return _hash_of([self.train.values])
+
+    def held_out_hash(self, negatives: LabelledDataset | None = None) -> str:
+        """Return a hash of all other values: held-out P and U, the clean set, the test part.
+
+        Apart from `content_hash`, because a run that was trained is not another one when the
+        pictures that it is judged by are exchanged; its figures would be.
+
+        Args:
+            negatives: Known negatives that only evaluation sees; they are in no split.
+        """
+        parts = (self.validation, self.clean, self.test, negatives)
+        return _hash_of([part.values for part in parts if part is not None])
 
     def roles(self) -> list[tuple[str, str]]:
         """Return (role, name) of every sample, in row order: the content of split.csv."""

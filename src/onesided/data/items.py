@@ -6,13 +6,14 @@ notice that it changed. Records lie on disk; none but those of a piece are in me
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from onesided.core.config import nearest
 from onesided.core.errors import DataError
 from onesided.data.files import (
     ACCEPTED_ENDINGS,
@@ -25,7 +26,14 @@ from onesided.data.files import (
 from onesided.data.images import decode_piece
 from onesided.data.picture import decode, read_header
 from onesided.data.sorting import sorted_on_disk
-from onesided.data.table_file import NotANumber, Row, Table, number_in, open_table
+from onesided.data.table_file import (
+    NotANumber,
+    Row,
+    Table,
+    column_called,
+    number_in,
+    open_table,
+)
 
 PICTURE_SIDE = 256
 """Pixels of the longer side of a picture for people."""
@@ -68,13 +76,23 @@ class Items(Protocol):
         ...
 
 
-def open_items(path: Path, sample_shape: tuple[int, ...], model: str) -> Items:
+def open_items(
+    path: Path,
+    sample_shape: tuple[int, ...],
+    model: str,
+    *,
+    feature_names: Sequence[str] = (),
+    notify: Callable[[str], None] | None = None,
+) -> Items:
     """Return the items of a folder or table, for a model that takes this shape.
 
     Args:
         path: A folder of images, or a CSV file with a column `path` or columns of numbers.
         sample_shape: (C, H, W) of an image or (D,) of a vector.
         model: What messages call the model.
+        feature_names: What the model calls the numbers of a vector; a table's columns are then
+            found by name, wherever they stand. Without names only their number is checked.
+        notify: Called with each sentence that a person should know.
     """
     takes = (
         f"{model} was trained on images"
@@ -92,10 +110,40 @@ def open_items(path: Path, sample_shape: tuple[int, ...], model: str) -> Items:
         if len(sample_shape) != 3:
             raise DataError(f"{takes}; it cannot rank the files that {_shown(path)} lists.")
         return _FileTable(table, sample_shape)
+    if feature_names and len(sample_shape) == 1:
+        return _FeatureTable(table, _columns_by_name(table, feature_names, model, notify))
     if (len(table.features),) != sample_shape:
         named = f"{len(table.features)} columns of numbers ({', '.join(table.features)})"
         raise DataError(f"{takes}; {_shown(path)} has no column 'path', but {printable(named)}.")
-    return _FeatureTable(table)
+    return _FeatureTable(table, tuple(table.features))
+
+
+def _columns_by_name(
+    table: Table,
+    feature_names: Sequence[str],
+    model: str,
+    notify: Callable[[str], None] | None,
+) -> tuple[str, ...]:
+    """Return the columns that a model knows, in its order; others are told and left out."""
+    wanted = {column_called(name): name for name in feature_names}
+    if len(wanted) < len(feature_names):
+        raise table.fault(
+            f"{model} was trained on columns whose names differ in capitals or spaces alone, which "
+            "no table can have. Score them in Python, as it was trained."
+        )
+    missing = [column for column in wanted if column not in table.columns]
+    left_over = [column for column in table.features if column not in wanted]
+    if missing:
+        count = f" ({len(missing)} columns are missing)" if missing[1:] else ""
+        names = f" The first line names: {', '.join(table.columns)}."
+        raise table.fault(
+            f"there is no column '{wanted[missing[0]]}'{count}. {model} was trained with it."
+            f"{nearest(missing[0], left_over) if left_over else names}"
+        )
+    if left_over and notify:
+        unused = ", ".join(table.spelled(left_over))
+        notify(printable(f"{table.path.name}: columns that were not used: {unused}."))
+    return tuple(wanted)
 
 
 def name_of(record: bytes) -> str:
@@ -162,6 +210,7 @@ class _FeatureTable:
     """Rows of numbers, in their order; a row with a gap is one that cannot be read."""
 
     table: Table
+    columns: tuple[str, ...]
 
     @property
     def shown(self) -> str:
@@ -176,7 +225,7 @@ class _FeatureTable:
 
     def _content(self, row: Row) -> bytes:
         try:
-            numbers = [number_in(row, column) for column in self.table.features]
+            numbers = [number_in(row, column) for column in self.columns]
         except NotANumber as error:
             return _REASON + f"cannot be used: line {row.line}, {error}".rstrip(".").encode()
         return _NUMBERS + np.array(numbers, "<f4").tobytes()
@@ -185,7 +234,7 @@ class _FeatureTable:
         contents = [record.partition(b"\0")[2] for record in records]
         numbers = b"".join(content[1:] for content in contents if content[:1] == _NUMBERS)
         return Piece(
-            np.frombuffer(numbers, "<f4").reshape(-1, len(self.table.features)),
+            np.frombuffer(numbers, "<f4").reshape(-1, len(self.columns)),
             {
                 place: content[1:].decode()
                 for place, content in enumerate(contents)

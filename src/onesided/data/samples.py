@@ -28,6 +28,8 @@ class Samples:
         skipped: Files that could not be read, with the reason.
         groups: Which items belong together: kind of group (tile, event) to the group of
             each item. Empty where nothing is known of it.
+        feature_names: What the numbers of a vector are called, in their order. Empty where
+            nobody named them.
     """
 
     values: np.ndarray
@@ -37,6 +39,7 @@ class Samples:
     kind: ImageKind = "photograph"
     skipped: tuple[tuple[str, str], ...] = ()
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
+    feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.values.ndim == 4 and self.values.dtype != np.uint8:
@@ -50,6 +53,11 @@ class Samples:
             raise DataError(
                 f"{len(self.values)} samples, {len(self.classes)} classes and "
                 f"{len(self.names)} names: these three must be equal."
+            )
+        if self.feature_names and (len(self.feature_names),) != self.sample_shape:
+            raise DataError(
+                f"{len(self.feature_names)} names of features for samples of the shape "
+                f"{self.sample_shape}: there must be one for each number of a vector."
             )
 
     def __len__(self) -> int:

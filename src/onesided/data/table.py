@@ -129,6 +129,7 @@ def _read_features(table: Table) -> OneSided:
         names=tuple(names),
         class_names=CLASS_NAMES,
         kind="vector",
+        feature_names=table.spelled(features),
     )
     return OneSided(samples, classes == POSITIVE, duplicates=0, notices=())
 

@@ -4,7 +4,7 @@ import csv
 import math
 import os
 import posixpath
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,9 +35,17 @@ class NotANumber(ValueError):
 
 @dataclass(frozen=True)
 class Table:
-    """A CSV file whose first line was read."""
+    """A CSV file whose first line was read.
+
+    Attributes:
+        path: The file.
+        headings: The columns' names as the file spells them.
+        columns: The same in small letters, by which columns are known.
+        delimiter: What separates cells.
+    """
 
     path: Path
+    headings: tuple[str, ...]
     columns: tuple[str, ...]
     delimiter: str
 
@@ -45,6 +53,11 @@ class Table:
     def features(self) -> list[str]:
         """Columns that hold numbers to learn from, if this is no list of files."""
         return [column for column in self.columns if column not in ("label", *NAMING_COLUMNS)]
+
+    def spelled(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return columns as the file spells them."""
+        headings = dict(zip(self.columns, self.headings, strict=True))
+        return tuple(headings[column] for column in columns)
 
     def fault(self, text: str, line: int | None = None) -> DataError:
         """Return the refusal of this table, or of one line of it."""
@@ -103,9 +116,10 @@ def open_table(path: Path, needed: str | None) -> Table:
     first = next(lines, "")
     lines.close()
     # Spreadsheets of half of Europe separate by semicolons and still say CSV.
-    choices = {delimiter: _columns(first, delimiter) for delimiter in ",;\t"}
-    best = max(choices, key=lambda mark: (needed in choices[mark], len(choices[mark])))
-    table = Table(path, choices[best], best)
+    choices = {delimiter: _headings(first, delimiter) for delimiter in ",;\t"}
+    columns = {mark: tuple(map(column_called, choices[mark])) for mark in choices}
+    best = max(choices, key=lambda mark: (needed in columns[mark], len(columns[mark])))
+    table = Table(path, choices[best], columns[best], best)
     if not first.strip():
         raise table.fault("the table is empty. Expected a first line such as: path,label")
     if needed is not None and needed not in table.columns:
@@ -137,9 +151,14 @@ def number_in(row: Row, column: str) -> float:
     return number
 
 
-def _columns(line: str, delimiter: str) -> tuple[str, ...]:
+def column_called(heading: str) -> str:
+    """Return the column that a heading means, whoever pads it or writes it in capitals."""
+    return heading.strip().lower()
+
+
+def _headings(line: str, delimiter: str) -> tuple[str, ...]:
     cells = next(csv.reader([line], delimiter=delimiter), [])
-    return tuple(cell.strip().lower() for cell in cells)
+    return tuple(cell.strip() for cell in cells)
 
 
 def _text_lines(path: Path) -> Generator[str, None, None]:

@@ -45,6 +45,9 @@ class ModelDescription(Config):
     """Per channel or feature, divided by second."""
     kind: ImageKind
     """What the samples are."""
+    feature_names: tuple[str, ...] = ()
+    """What the numbers of a vector are called, in their order. Empty where nobody named them,
+    and in files of versions that kept no names."""
     classes: tuple[Literal["negative"], Literal["positive"]] = ("negative", "positive")
     """Meaning of the two logits, in order."""
     threshold: float = Field(default=0.5, ge=0, le=1)
@@ -59,6 +62,11 @@ class ModelDescription(Config):
             raise ValueError(
                 f"samples of the kind {self.kind} cannot have the shape {list(shape)}; expected "
                 "[channels, height, width] of an image, or [numbers] of a vector"
+            )
+        if self.feature_names and (len(self.feature_names),) != shape:
+            raise ValueError(
+                f"there are {len(self.feature_names)} feature_names for samples of the shape "
+                f"{list(shape)}; expected one for each number of a vector, or none"
             )
         return self
 

@@ -267,6 +267,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels_mean=self.labels_mean,
             kind=self.kind,
             channels=self.channels,
+            feature_names=() if has_image_axes(X) else getattr(self, "feature_names_in_", ()),
         )
         return data, labels
 

@@ -19,14 +19,13 @@ from onesided.data.folder import WORDS, Group, OneSided, read_groups
 from onesided.data.images import decode_all
 from onesided.data.samples import ImageKind
 from onesided.run.config import OwnConfig
+from onesided.run.scores_file import piece_length
 
 PathLike = str | os.PathLike[str]
 Items = ArrayLike | Sequence[PathLike]
 """Images, features, or paths of image files."""
 
 SCHEMES = ("pu", "pnu")
-# Files that are decoded at once for a prediction: of all others only scores are kept.
-PIECE = 1024
 
 
 def holds_paths(items: object) -> TypeGuard[Sequence[PathLike]]:
@@ -120,15 +119,19 @@ def _distinctly_named(paths: Sequence[PathLike]) -> list[Found]:
 def decoded_pieces(
     paths: Sequence[PathLike], sample_shape: tuple[int, ...]
 ) -> Iterator[np.ndarray]:
-    """Yield the images of all files in order, some at a time; one that is no use is named."""
+    """Yield the images of all files in order, some at a time; one that is no use is named.
+
+    As many at a time as a ranking reads: of all others only scores are kept.
+    """
     if len(sample_shape) != 3:
         raise DataError(
             f"X holds paths, and this model was trained on vectors of {sample_shape[0]} numbers."
         )
     channels, height, width = sample_shape
     found = _distinctly_named(paths)
-    for start in range(0, len(found), PIECE):
-        piece = found[start : start + PIECE]
+    length = piece_length(sample_shape)
+    for start in range(0, len(found), length):
+        piece = found[start : start + length]
         decoded = decode_all(piece, channels=channels, size=(height, width), tolerate=1.0, what="X")
         if decoded.skipped:
             name, reason = decoded.skipped[0]

@@ -78,7 +78,8 @@ def write_folder(
 def read_folder(folder: Path, model: ModelDescription) -> Saved:
     """Return what a folder says, whether `save` or `onesided fit` wrote it."""
     if not (folder / ESTIMATOR).exists():
-        return Saved(_parameters_of_run(folder, model), [0, 1])
+        names = list(model.feature_names) or None
+        return Saved(_parameters_of_run(folder, model), [0, 1], names)
     content = read_json(folder / ESTIMATOR)
     try:
         saved = Saved(**content)

@@ -34,6 +34,7 @@ def describe_model(config: RunConfig, loaded: LoadedData, trained: Trained) -> M
         mean=source.mean,
         std=source.std,
         kind=source.split.kind,
+        feature_names=source.feature_names,
         threshold=trained.predictor.threshold,
         prior=trained.prior.value if trained.prior else None,
     )

@@ -31,6 +31,8 @@ CHIPS = "chips"
 """Folder in which `onesided map` prepares its data before the run begins."""
 CACHE = "cache"
 """Folder for decoded images that are too many for memory; it may be deleted."""
+HELD_OUT = "held_out_hash"
+"""Entry of the manifest."""
 RUN_AS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -40,11 +42,15 @@ class RunFolder:
 
     Attributes:
         path: The folder.
-        identity: Fingerprint of configuration and split; another run's folder is refused.
+        identity: Fingerprint of configuration, split and what is trained on; another run's
+            folder is refused.
+        held_out: Hash of the samples that the run is judged by; other ones are refused, but not
+            where the manifest is of a version that kept no such hash.
     """
 
     path: Path
     identity: str
+    held_out: str | None = None
 
     def claim(self, *, overwrite: bool) -> None:
         """Make the folder ours: new, the same run again, or refused with the reason."""
@@ -73,7 +79,8 @@ class RunFolder:
         The manifest comes first, because it says whose folder this is: killed after the
         first file, the same command must still find its own run here, and not a stranger's.
         """
-        self.write_json(MANIFEST, {"identity": self.identity, **facts, **environment()})
+        whose = {"identity": self.identity, HELD_OUT: self.held_out}
+        self.write_json(MANIFEST, {**whose, **facts, **environment()})
         self.write_text(CONFIG, dump_toml(config.to_settings()))
         self.write_table(SPLIT, ("item", "role"), ((name, role) for role, name in roles))
 
@@ -96,10 +103,17 @@ class RunFolder:
         return (self.path / name).exists()
 
     def _check_owner(self) -> None:
-        if read_json(self.path / MANIFEST).get("identity") != self.identity:
+        manifest = read_json(self.path / MANIFEST)
+        if manifest.get("identity") != self.identity:
             raise OnesidedError(
                 f"{self.path} holds another run (other settings, data or seed). Choose another "
                 "folder, repeat that run's settings to resume it, or replace it with --overwrite."
+            )
+        if self.held_out and manifest.get(HELD_OUT) not in (None, self.held_out):
+            raise OnesidedError(
+                f"{self.path} holds this run, but the samples it is judged by (held-out, test or "
+                "known negatives) changed since, under the same names. Restore them to resume it, "
+                "choose another folder, or replace it with --overwrite."
             )
 
     def _remove(self, paths: Iterable[Path]) -> None:

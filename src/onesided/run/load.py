@@ -46,6 +46,7 @@ class LoadedData:
             are trained on depends on the method, see `training_split`.
         notices: What a person should be told, one sentence each.
         skipped: Unreadable files with the reason.
+        feature_names: What the numbers of a sample are called, where somebody named them.
         embedder: The frozen network whose features the samples are, if they are features.
         images: The data behind the features.
     """
@@ -56,6 +57,7 @@ class LoadedData:
     known_negatives: KnownNegatives | None = None
     notices: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
+    feature_names: tuple[str, ...] = ()
     embedder: Backbone | None = None
     images: "LoadedData | None" = None
 
@@ -165,6 +167,7 @@ def divide_own(
         ),
         notices=data.notices + (test.notices if test else ()),
         skipped=data.samples.skipped + (test.skipped if test else ()),
+        feature_names=data.samples.feature_names,
     )
 
 

@@ -1,9 +1,9 @@
 """A trained model over a folder or table of any length, killed and started again at will.
 
 Memory does not depend on the number of items: names, scores and the sort are on disk (a
-few hundred bytes for each item while it lasts), and a piece of `PIECE` items, with at most
-`MOST_BYTES` of records that are being sorted, is in memory. Folders within folders
-are remembered while they are walked.
+few hundred bytes for each item while it lasts). In memory are a piece of items, of at most
+`PIECE_BYTES` (see `piece_length`), and at most `MOST_BYTES` of records that are being sorted.
+Folders within folders are remembered while they are walked.
 """
 
 import hashlib
@@ -22,7 +22,14 @@ from onesided.engine.checkpoint import replacing
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
 from onesided.engine.predict import Predictor
 from onesided.run.folder import RESULT, csv_text, read_result
-from onesided.run.scores_file import PIECE, PartialScores, ScoredItem, entry, partial_scores
+from onesided.run.scores_file import (
+    PIECE,
+    PartialScores,
+    ScoredItem,
+    entry,
+    partial_scores,
+    piece_length,
+)
 
 COLUMNS = ("path", "score", "rank", "decision")
 MOST_TOLD = 1000
@@ -93,8 +100,15 @@ def rank_items(
             f"There is no run folder {run}. Give the folder that onesided fit wrote with -o."
         )
     predictor, model = load_model(run)
-    items = open_items(path, model.sample_shape, f"The model in {run}")
-    with partial_scores(output, _hash_of(run, model), items) as partial:
+    items = open_items(
+        path,
+        model.sample_shape,
+        f"The model in {run}",
+        feature_names=model.feature_names,
+        notify=notify,
+    )
+    piece = piece_length(model.sample_shape)
+    with partial_scores(output, _hash_of(run, model), items, piece=piece) as partial:
         _score_rest(partial, items, predictor, run, progress, notify)
         tally = _tally(partial, predictor.threshold)
         check_share_readable(items.shown, partial.count, tally.skipped, tally.first, tolerate)
@@ -130,7 +144,7 @@ def _score_rest(
 ) -> None:
     """Score the pieces that an earlier command did not."""
     done = partial.done()
-    scored = min(done * PIECE, partial.count)
+    scored = min(done * partial.piece, partial.count)
     if done and notify:
         notify(f"Going on after {scored} of {partial.count} items, scored by a stopped command.")
     with partial.journal.writing() as append:

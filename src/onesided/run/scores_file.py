@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,25 @@ from onesided.data.journal import Journal, alone
 from onesided.data.sorting import read_records, sorted_on_disk, write_records
 
 PIECE = 1024
-"""Items that are in memory, and lost by a kill, at a time."""
+"""Items that are in memory, and lost by a kill, at most at a time."""
+PIECE_BYTES = 2**24
+"""Bytes of samples that are in memory at most at a time; a larger sample is alone."""
 
 _LISTING, _SCORES, _LOCK = "listing", "scores", "lock"
 _ALL_BITS = 2**64 - 1
+
+
+def piece_length(sample_shape: tuple[int, ...]) -> int:
+    """Return how many items of this shape are in memory at a time.
+
+    A thousand as long as they are small, up to 73 by 73 pixels of colour; fewer of larger
+    ones, so that all samples of a piece have `PIECE_BYTES` at most.
+    """
+    # The network sees no more than a piece at once, so this bounds its layers too: as floats a
+    # piece is 64 MiB, and 1.4 GiB behind a first layer of 64 channels at full resolution.
+    # Images are single bytes, the numbers of vectors have four.
+    size = prod(sample_shape) * (1 if len(sample_shape) == 3 else 4)
+    return max(1, min(PIECE, PIECE_BYTES // size))
 
 
 @dataclass(frozen=True)
@@ -46,19 +62,21 @@ class PartialScores:
     Attributes:
         folder: Where they lie.
         count: How many items there are.
+        piece: How many are scored at a time.
         journal: What was scored.
     """
 
     folder: Path
     count: int
+    piece: int
     journal: Journal
 
     def pieces(self) -> Iterator[list[bytes]]:
-        """Yield the records of all items, `PIECE` of them at a time."""
+        """Yield the records of all items, a piece of them at a time."""
         piece: list[bytes] = []
         for record in read_records(self.folder / _LISTING):
             piece.append(record)
-            if len(piece) == PIECE:
+            if len(piece) == self.piece:
                 yield piece
                 piece = []
         if piece:
@@ -117,11 +135,19 @@ def _is_whole(found: object, items: int) -> bool:
 
 
 @contextmanager
-def partial_scores(output: Path, model: str, items: Items) -> Iterator[PartialScores]:
+def partial_scores(
+    output: Path, model: str, items: Items, *, piece: int
+) -> Iterator[PartialScores]:
     """Give the scores that a killed command left for this output, or an empty beginning.
 
     Scores of another model, or of items that changed since, are thrown away. The folder is
     deleted at the end, and also after an error if nothing was scored.
+
+    Args:
+        output: File of the ranking; the folder lies beside it.
+        model: Hash of all that decides about scores.
+        items: What is scored.
+        piece: How many items are scored at a time, see `piece_length`.
     """
     folder = output.with_name(f"{output.name}.partial")
     _make(folder)
@@ -135,9 +161,9 @@ def partial_scores(output: Path, model: str, items: Items) -> Iterator[PartialSc
             write_records(folder / _LISTING, listing.through(items.records(folder)))
             journal = Journal(
                 folder / _SCORES,
-                {"format": 1, "piece": PIECE, "model": model, "items": listing.hash.hexdigest()},
+                {"format": 1, "piece": piece, "model": model, "items": listing.hash.hexdigest()},
             )
-            yield PartialScores(folder, listing.count, journal)
+            yield PartialScores(folder, listing.count, piece, journal)
             finished = True
         finally:
             if finished or next(journal.entries(), None) is None:

@@ -132,7 +132,6 @@ def stopped(
 ) -> Path:
     """The folder that a killed ranking left, with all pieces scored and nothing written."""
     monkeypatch.setattr(scores_file, "PIECE", 16)
-    monkeypatch.setattr("onesided.run.rank.PIECE", 16)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
