@@ -13,7 +13,7 @@ from torch import Tensor
 
 from onesided.core.batch import Augment
 from onesided.core.errors import DataError
-from onesided.data.augment import DIGIT_RANGES, augment, digit_poses, random_patches
+from onesided.data.augment import DIGIT_RANGES, GENTLER, augment, digit_poses, random_patches
 from onesided.data.colour import random_recipe, recolour_
 from onesided.data.geometry import blacken_outside_, random_boxes, resample
 from onesided.data.samples import ImageKind
@@ -180,6 +180,44 @@ def test_a_strong_remote_view_is_always_turned_and_half_are_mirror_images() -> N
     _, _, orientation, turned = mirrored_and_turned(Augment.STRONG)
     assert turned.double().mean() > 0.99
     assert (orientation < 0).double().mean().item() == pytest.approx(0.5, abs=0.03)
+
+
+def test_a_gentle_photograph_is_moved_by_whole_pixels_and_half_are_mirrored() -> None:
+    views = augment(ramps(2000), "photograph", Augment.GENTLE, seeded())
+    linear, centre = where_read(views)
+    shift = centre - RAMP_SIDE / 2
+    mirrored = linear[:, 0, 0] < 0
+    assert torch.allclose(linear.abs(), torch.eye(2).double(), atol=1e-3)
+    assert 0.45 < mirrored.double().mean() < 0.55 and not (linear[:, 1, 1] < 0).any()
+    assert torch.allclose(shift, shift.round(), atol=1e-3)
+    counts = torch.histc(shift.round().flatten(), bins=9, min=-4.5, max=4.5)
+    assert chisquare(counts.numpy()).pvalue > 1e-3, "shifts up to an eighth are equally likely"
+
+
+def test_a_gentle_remote_view_is_one_of_the_eight_poses_of_a_square() -> None:
+    views = augment(ramps(2000), "remote", Augment.GENTLE, seeded())
+    poses = where_read(views)[0].round().to(torch.int64).reshape(-1, 4)
+    seen, counts = poses.unique(dim=0, return_counts=True)
+    assert len(seen) == 8
+    assert chisquare(counts.numpy()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["photograph", "remote"])
+def test_a_patched_view_is_the_gentle_one_with_a_square_of_its_mean_colour(kind: ImageKind) -> None:
+    images = noise_images(300, 3, 32, 32)
+    gentle = augment(images, kind, Augment.GENTLE, seeded())
+    patched = augment(images, kind, Augment.PATCHED, seeded())
+    hidden = (patched != gentle).any(dim=1)
+    for before, after, covered in zip(gentle, patched, hidden, strict=True):
+        assert torch.allclose(after[:, covered], before.mean(dim=(1, 2))[:, None], atol=1e-6)
+        assert 36 <= int(covered.sum()) <= 144, "12 x 12 pixels, up to half of each side outside"
+
+
+@pytest.mark.parametrize("kind", ["digit", "vector"])
+def test_digits_and_vectors_are_changed_little_as_it_is(kind: ImageKind) -> None:
+    for published, gentler in GENTLER.items():
+        as_published = augment(batch_of(kind), kind, published, seeded())
+        assert torch.equal(augment(batch_of(kind), kind, gentler, seeded()), as_published)
 
 
 def test_turns_are_uniform_over_the_whole_circle() -> None:

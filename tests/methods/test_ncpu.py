@@ -64,6 +64,8 @@ class SlowNcPU:
     phantom: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 1.0)] * ROWS)
     confidence: float = 0.5
     share: tuple[float, float] = (0.5, 0.5)
+    kept_share: float = 0.5
+    line: float = 0.0
 
     def step(self, outputs: Outputs, batch: PUBatch, epoch: int) -> dict[str, float]:
         c = self.config
@@ -78,6 +80,8 @@ class SlowNcPU:
         self._move_prototypes(q, predicted)
         if c.vote == "after":
             votes = self._votes(q, labelled)
+        if c.voter == "judge":
+            votes = self._judge_votes(f, labelled, epoch)
         self._move_threshold(f, labelled)
         tau = self.share[1] / max(self.share) * self.confidence
 
@@ -124,6 +128,18 @@ class SlowNcPU:
     def _votes(self, q: Tensor, labelled: list[bool]) -> list[int]:
         similarity = [[float(row @ mu) for mu in self.prototypes] for row in q]
         return [0 if labelled[i] or s[0] > s[1] else 1 for i, s in enumerate(similarity)]
+
+    def _judge_votes(
+        self, f: list[tuple[float, float]], labelled: list[bool], epoch: int
+    ) -> list[int]:
+        margin = [math.log(p[0] / p[1]) for p in f]
+        of_u = [m for m, known in zip(margin, labelled, strict=True) if not known]
+        if epoch < self.config.warmup_epochs:
+            past = min(self.config.threshold_momentum, (1 + 2 * epoch) / (10 + 2 * epoch))
+            self.kept_share = past * self.kept_share + (1 - past) * mean([m > 0 for m in of_u])
+        else:
+            self.line += 0.05 * (mean([m > self.line for m in of_u]) - self.kept_share)
+        return [0 if labelled[i] or margin[i] > self.line else 1 for i in range(BATCH)]
 
     def _move_prototypes(self, q: Tensor, predicted: list[int]) -> None:
         alpha = self.config.prototype_momentum

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from onesided.nets.small import SmallNetwork, halvings
+from onesided.nets.small import SmallNetwork, Whitening, halvings
 from onesided.nets.standardise import Normalisation, Standardise
 
 
@@ -55,7 +55,7 @@ def giga_macs(channels: int, size: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("channels", "size", "cost"), [(3, 32, 0.057), (3, 64, 0.067), (3, 96, 0.15), (6, 128, 0.094)]
+    ("channels", "size", "cost"), [(3, 32, 0.052), (3, 64, 0.072), (3, 96, 0.16), (6, 128, 0.14)]
 )
 def test_cost_is_what_the_module_says(channels: int, size: int, cost: float) -> None:
     assert giga_macs(channels, size) == pytest.approx(cost, rel=0.02)
@@ -80,7 +80,8 @@ def test_stem_halves_until_the_image_is_small_but_not_below_four(
     height: int, width: int, count: int
 ) -> None:
     assert halvings(height, width) == count
-    maps = network_for(1, height, width).stem(images(1, height, width, count=2))
+    network = network_for(1, height, width)
+    maps = network.stem(network.first(images(1, height, width, count=2)))
     assert min(maps.shape[2:]) >= 4
 
 
@@ -104,25 +105,30 @@ def test_without_normalisation_signals_neither_fade_nor_explode(size: int) -> No
     network = network_for(3, size, size, normalisation="none")
     samples = images(3, size, size, count=8)
     contrast = (samples - 0.5) / 0.25
-    maps = network.stages(network.stem(contrast))
+    network.look_at(samples)
+    maps = network.stages(network.stem(network.first(contrast)))
     assert 0.3 < (maps**2).mean().sqrt().item() < 3.0
 
 
-def test_without_normalisation_residuals_start_as_the_identity() -> None:
-    network = network_for(3, 16, 16, normalisation="none")
-    maps = images(128, 4, 4)
-    assert torch.equal(network.stages[2](maps), maps)
+def test_a_stage_halves_by_the_largest_of_four_neighbours() -> None:
+    network = network_for(3, 16, 16)
+    stage = network.stages[0]
+    seen = stage[0](images(network.first.channels, 8, 8))
+    largest = torch.stack([seen[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1)]).amax(dim=0)
+    assert torch.equal(stage[1](seen), largest)
 
 
 @pytest.mark.parametrize("normalisation", ["batch", "none"])
-def test_a_few_steps_learn_a_few_images_by_heart(normalisation: Normalisation) -> None:
+def test_a_few_steps_tell_upright_stripes_from_lying_ones(normalisation: Normalisation) -> None:
     network = network_for(3, 16, 16, multiplier=0.25, normalisation=normalisation)
     classifier = nn.Linear(network.width, 2)
     learner = nn.Sequential(network, classifier)
     samples, truth = images(3, 16, 16, count=16), torch.arange(16) % 2
-    optimizer = torch.optim.SGD(learner.parameters(), lr=0.01, momentum=0.9)
+    stripes = (torch.arange(16) % 4 < 2).float().expand(16, 16)
+    samples = (samples + torch.where(truth.view(-1, 1, 1, 1) == 1, stripes, stripes.T)) / 2
+    optimizer = torch.optim.SGD(learner.parameters(), lr=0.02, momentum=0.9)
     losses = []
-    for _ in range(40):
+    for _ in range(80):
         loss = F.cross_entropy(learner(samples), truth)
         optimizer.zero_grad()
         torch.autograd.backward(loss)
@@ -136,3 +142,52 @@ def test_every_weight_gets_a_gradient(normalisation: Normalisation) -> None:
     network = network_for(3, 32, 32, normalisation=normalisation)
     network(images(3, 32, 32)).square().sum().backward()
     assert all(parameter.grad is not None for parameter in network.parameters())
+
+
+def smooth_images(channels: int, size: int, *, count: int = 400) -> Tensor:
+    """Images whose neighbours are alike, as in photographs."""
+    generator = torch.Generator().manual_seed(2)
+    rough = torch.randn(count, channels, size, size, generator=generator, dtype=torch.float64)
+    return F.avg_pool2d(rough, 5, stride=1, padding=2)
+
+
+@pytest.mark.parametrize(("halve", "channels"), [(True, 3), (False, 1), (True, 6)])
+def test_the_first_layer_makes_patches_uncorrelated_and_of_unit_variance(
+    halve: bool, channels: int
+) -> None:
+    layer = Whitening(channels, halve=halve).double()
+    samples = smooth_images(channels, 24)
+    layer.look_at(samples)
+    with torch.no_grad():
+        # The very patches it looked at: side by side, none over the rim.
+        answers = F.conv2d(samples, layer.filters, stride=layer.kernel).transpose(0, 1).flatten(1)
+    assert len(answers) * 2 == layer.channels == 2 * min(24, channels * layer.kernel**2)
+    covariance = torch.cov(answers)
+    shrunk = covariance.diagonal()
+    assert torch.allclose(covariance, torch.diag(shrunk), atol=1e-6)
+    assert 0.5 < shrunk.min() < shrunk.max() < 1.0001, "quiet patterns stay below 1"
+    assert (shrunk.diff() < 1e-9).all(), "the loudest pattern comes first"
+
+
+def test_both_signs_of_a_filter_survive_the_rectifier() -> None:
+    layer = Whitening(3, halve=True)
+    answers = layer(images(3, 16, 16))
+    first, second = answers.chunk(2, dim=1)
+    assert torch.allclose(first, -second, atol=1e-6)
+
+
+def test_images_that_are_all_alike_give_finite_filters() -> None:
+    network = network_for(1, 8, 8)
+    network.look_at(torch.full((20, 1, 8, 8), 0.25))
+    assert network(images(1, 8, 8)).isfinite().all()
+
+
+def test_drawing_anew_keeps_what_was_seen_of_the_data() -> None:
+    network = network_for(3, 16, 16)
+    network.look_at(images(3, 16, 16, count=50))
+    seen = network.first.filters.clone()
+    with torch.no_grad():
+        network.first.bias.fill_(3.0)
+    network.reset_parameters()
+    assert torch.equal(network.first.filters, seen)
+    assert torch.equal(network.first.bias, torch.zeros_like(network.first.bias))

@@ -14,9 +14,15 @@ from torch import Tensor
 
 
 class Augment(StrEnum):
-    """How strongly a view is changed; what that means depends on the kind of image."""
+    """How strongly a view is changed; what that means depends on the kind of image.
+
+    Weak and strong are what the methods ask for, as published. Gentle and patched stand in for
+    them in runs too short to learn through small windows of an image.
+    """
 
     PLAIN = "plain"
+    GENTLE = "gentle"
+    PATCHED = "patched"
     WEAK = "weak"
     STRONG = "strong"
 

@@ -25,10 +25,13 @@ from onesided.data.geometry import (
     blacken_boxes_,
     blacken_outside_,
     flips,
+    hide_boxes_,
     in_unit_range,
+    quarter_turns,
     random_boxes,
     resample,
     rotations,
+    shifted_boxes,
     uniform,
     windows,
 )
@@ -49,7 +52,8 @@ def augment(
     """Return one view of a batch in float32; images come out in [0, 1].
 
     NcPU, App. F: weak views train the classifier, strong ones the alignment. A plain
-    view is the item itself and leaves the generator alone.
+    view is the item itself and leaves the generator alone. Only pictures have gentle
+    views: digits and vectors are changed little as it is.
 
     Args:
         values: The whole batch: uint8 images (B, C, H, W) or float32 vectors (B, D).
@@ -62,7 +66,17 @@ def augment(
     rows = slice(None) if part is None else part
     if strength == Augment.PLAIN:
         return in_unit_range(values[rows]) if values.ndim == 4 else _copy(values[rows])
+    if kind in ("digit", "vector"):
+        strength = AS_PUBLISHED.get(strength, strength)
     return _VIEWS[kind](values, strength, generator, rows)
+
+
+GENTLER: Mapping[Augment, Augment] = {
+    Augment.WEAK: Augment.GENTLE,
+    Augment.STRONG: Augment.PATCHED,
+}
+"""What stands in for a published view in a short run."""
+AS_PUBLISHED = {gentle: published for published, gentle in GENTLER.items()}
 
 
 def _check(values: Tensor, kind: ImageKind) -> None:
@@ -78,6 +92,29 @@ def _check(values: Tensor, kind: ImageKind) -> None:
         )
 
 
+def _crops(values: RawImages, strength: Augment, generator: torch.Generator) -> AffineMaps:
+    """Draw what part of an image is seen: nearly all of it in a gentle view."""
+    boxes = shifted_boxes if strength in (Augment.GENTLE, Augment.PATCHED) else random_boxes
+    count, _, height, width = values.shape
+    return windows(boxes(count, height, width, generator), height, width)
+
+
+HIDDEN_SIDE = 3 / 8
+"""Side of the patch that a patched view hides, as a share of the image's."""
+
+
+def hidden_patches(values: RawImages, generator: torch.Generator) -> Float[Tensor, "batch 4"]:
+    """Draw left, top, width and height of the patch to hide (Cutout, DeVries & Taylor, 2017).
+
+    Its centre may lie anywhere in the image, so part of it may lie outside.
+    """
+    count, _, height, width = values.shape
+    image = torch.tensor([width, height], dtype=torch.float32)
+    size = (image * HIDDEN_SIDE).round().expand(count, 2)
+    centre = torch.rand(count, 2, generator=generator) * image
+    return torch.cat([(centre - size / 2).round(), size], dim=1)
+
+
 def _copy(vectors: Tensor) -> Float[Tensor, "part d"]:
     return vectors.to(torch.float32, copy=True)
 
@@ -86,11 +123,13 @@ def _photograph(
     values: RawImages, strength: Augment, generator: torch.Generator, rows: slice
 ) -> Images:
     """Crop and mirror; a strong view also changes its colours (SimCLR's recipe)."""
-    count, _, height, width = values.shape
-    crops = windows(random_boxes(count, height, width, generator), height, width)
+    count = len(values)
     mirrored = torch.zeros(count, 2, dtype=torch.bool)
+    crops = _crops(values, strength, generator)
     mirrored[:, 0] = torch.rand(count, generator=generator) < 0.5
     views = resample(values[rows], after(crops, flips(mirrored))[rows])
+    if strength == Augment.PATCHED:
+        hide_boxes_(views, hidden_patches(values, generator)[rows])
     if strength == Augment.STRONG:
         recolour_(views, random_recipe(count, generator).of(rows, views.device))
     return views
@@ -104,22 +143,29 @@ def _remote(
     What a turn brings in from beyond the crop is black, as torchvision's rotation fills
     it by default. Differs: the turn is bilinear, torchvision's default nearest neighbour.
     """
-    count, _, height, width = values.shape
-    crops = windows(random_boxes(count, height, width, generator), height, width)
-    poses = remote_poses(count, strength, generator)
+    crops = _crops(values, strength, generator)
+    poses = remote_poses(len(values), strength, generator)
     views = resample(values[rows], after(crops, poses)[rows])
-    blacken_outside_(views, poses[rows])
+    if strength in (Augment.WEAK, Augment.STRONG):
+        blacken_outside_(views, poses[rows])
+    if strength == Augment.PATCHED:
+        hide_boxes_(views, hidden_patches(values, generator)[rows])
     return views
 
 
 def remote_poses(count: int, strength: Augment, generator: torch.Generator) -> AffineMaps:
-    """Draw flips (each with probability .5) and a turn: one of the three, or all.
+    """Draw flips (each with probability .5) and a turn: one of the three, or all (strong).
 
     No order is drawn for a strong view. A mirror before a turn is the same mirror after
     the opposite turn, and opposite turns are equally likely: every order gives the same
     distribution.
     """
     mirrored = torch.rand(count, 2, generator=generator) < 0.5
+    if strength in (Augment.GENTLE, Augment.PATCHED):
+        # Right angles move whole pixels, and leave no black corners.
+        return after(
+            quarter_turns(torch.randint(4, (count,), generator=generator)), flips(mirrored)
+        )
     degrees = uniform((count,), -180.0, 180.0, generator)
     if strength == Augment.WEAK:
         chosen = torch.randint(3, (count, 1), generator=generator)

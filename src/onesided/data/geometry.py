@@ -18,13 +18,15 @@ from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float, Int64, UInt8
 from torch import Tensor
 
 AREA_SHARE = (0.2, 1.0)
 """Share of the image's area that a window shows."""
 ASPECT_RATIO = (3 / 4, 4 / 3)
 """Width over height of a window."""
+SHIFT = 1 / 8
+"""Largest shift of a gentle view along each axis, as a share of the side."""
 TRIES = 10
 """Draws of a window's size before the largest central one is taken."""
 
@@ -102,6 +104,21 @@ def _largest_allowed(height: int, width: int) -> tuple[float, float]:
     return float(width), float(height)
 
 
+def shifted_boxes(
+    count: int, height: int, width: int, generator: torch.Generator
+) -> Float[Tensor, "count 4"]:
+    """Return windows of the image's own size, moved by whole pixels, an eighth at most.
+
+    Whole pixels are copied, not mixed: nothing is blurred. What lies beyond the edge
+    repeats it.
+    """
+    image = torch.tensor([width, height], dtype=torch.float32)
+    most = (image * SHIFT).floor()
+    draws = torch.rand(count, 2, generator=generator)
+    corner = torch.minimum((draws * (2 * most + 1)).floor(), 2 * most) - most
+    return torch.cat([corner, image.expand(count, 2)], dim=1)
+
+
 def windows(boxes: Float[Tensor, "n 4"], height: int, width: int) -> AffineMaps:
     """Return the maps that stretch each box to the whole frame."""
     image = torch.tensor([width, height], dtype=torch.float32)
@@ -119,6 +136,14 @@ def rotations(degrees: Float[Tensor, "n"]) -> AffineMaps:
     """Return the maps that show the frame turned anticlockwise, as torchvision counts."""
     cosine, sine = torch.deg2rad(degrees).cos(), torch.deg2rad(degrees).sin()
     linear = torch.stack([cosine, -sine, sine, cosine], dim=1).view(-1, 2, 2)
+    return affine_maps(linear, linear.new_zeros(len(linear), 2))
+
+
+def quarter_turns(number: Int64[Tensor, "n"]) -> AffineMaps:
+    """Return the maps that turn the frame by so many right angles, without rounding."""
+    right_angle = torch.tensor([[0.0, -1.0], [1.0, 0.0]])
+    powers = torch.stack([torch.linalg.matrix_power(right_angle, k) for k in range(4)])
+    linear = powers[number % 4]
     return affine_maps(linear, linear.new_zeros(len(linear), 2))
 
 
@@ -170,10 +195,26 @@ def blacken_outside_(images: Images, poses: AffineMaps) -> None:
 
 def blacken_boxes_(images: Images, boxes: Float[Tensor, "n 4"]) -> None:
     """Set to 0 every pixel whose centre lies in the row's box, in place."""
+    images.mul_(1 - _covered(images, boxes))
+
+
+def hide_boxes_(images: Images, boxes: Float[Tensor, "n 4"]) -> None:
+    """Set every pixel in the row's box to the image's mean, in place.
+
+    The mean is what a network that standardises its input takes for nothing to see; black
+    would be an edge.
+    """
+    hidden = _covered(images, boxes)
+    mean = images.mean(dim=(2, 3), keepdim=True)
+    images.mul_(1 - hidden).add_(hidden * mean)
+
+
+def _covered(images: Images, boxes: Float[Tensor, "n 4"]) -> Float[Tensor, "n 1 h w"]:
+    """Return 1 where a pixel's centre lies in the row's box, 0 elsewhere."""
     covered = []
     for axis, length in enumerate((images.shape[3], images.shape[2])):
         start, size = boxes[:, axis, None], boxes[:, axis + 2, None]
         distance = torch.arange(length) + 0.5 - start
         covered.append(((distance >= 0) & (distance < size)).to(images.device, images.dtype))
     across, down = covered
-    images.mul_(1 - (down[:, :, None] * across[:, None, :])[:, None])
+    return (down[:, :, None] * across[:, None, :])[:, None]

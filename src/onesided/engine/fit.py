@@ -15,6 +15,7 @@ from onesided.core.clock import Clock, Stage
 from onesided.core.dist import gather_batch, gather_outputs, rank
 from onesided.core.errors import ConfigError, Interrupted
 from onesided.core.rng import numpy_generator
+from onesided.data.augment import GENTLER
 from onesided.data.dataset import PUDataset, PUSplit
 from onesided.data.loader import Loader
 from onesided.engine.checkpoint import Checkpoints, Position, TrainingState
@@ -181,6 +182,8 @@ class _Training:
     ) -> None:
         saved = time.monotonic()
         views = stage.views or self.method.views
+        if self.train.views == "gentle":
+            views = {role: GENTLER.get(strength, strength) for role, strength in views.items()}
         rows = None if stage.rows is None else stage.rows.cpu().numpy()
         for now, batch in self.loader.epoch(clock, views, self._batching(stage), rows):
             with self._autocast():

@@ -47,6 +47,7 @@ from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import classifier
 from onesided.nets.momentum import TargetNetwork
 from onesided.nets.standardise import Backbone
+from onesided.state.kept_share import KeptShare
 from onesided.state.prototypes import Normalisation, Prototypes
 from onesided.state.pseudo_targets import PseudoTargets
 from onesided.state.threshold import SelfAdaptiveThreshold
@@ -79,7 +80,7 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
             "threshold_rows": "unlabelled",
             "confidence_cap": 0.8,
         },
-        "budget": {**IN_MINUTES, "alignment": "self"},
+        "budget": {**IN_MINUTES, "alignment": "self", "voter": "judge"},
         "features": {**IN_MINUTES, "alignment": "robust"},
     }
 
@@ -119,6 +120,10 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
     judge: Literal["online", "target"] = "online"
     """Whose classifier says what a row is and, in the end, what a new sample is: the network
     that learns (paper), or the target network, an average over its last hundred steps."""
+
+    voter: Literal["prototype", "judge"] = "prototype"
+    """Whose votes move the targets: the nearest prototype's (paper), or the judge's own, with the
+    share of positives kept that it had when votes began. Prototypes need longer to form."""
 
     uses_negatives: ClassVar[bool] = True
     budget_variant: ClassVar[str | None] = "budget"
@@ -184,6 +189,7 @@ class NcPU(GradientMethod):
         self.branch = AlignmentBranch(backbone, config)
         self.prototypes = Prototypes(2, EMBEDDING)
         self.judge = TargetNetwork(self.classifier) if config.judge == "target" else None
+        self.kept = KeptShare() if config.voter == "judge" else None
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
         """Return f's logits, q~ and k~, and what the judge says of the rows."""
@@ -202,14 +208,9 @@ class NcPU(GradientMethod):
         return Outputs(outputs)
 
     def _encoder_momentum(self, clock: Clock) -> float:
-        """Return eta; a judge starts with less, or in a short run it never left its first weights.
-
-        After t steps at most (1 + t) / (10 + t), as is usual for averages of weights.
-        """
-        if self.judge is None:
-            return self.config.encoder_momentum
-        done = clock.epoch * clock.steps + clock.step
-        return min(self.config.encoder_momentum, (1 + done) / (10 + done))
+        """Return eta; a judge starts with less: a short run must leave its first weights."""
+        eta = self.config.encoder_momentum
+        return eta if self.judge is None else _early(eta, clock)
 
     def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
         """Return the judge's logits for plain images."""
@@ -240,6 +241,8 @@ class NcPU(GradientMethod):
         settled = clock.epoch >= self.config.warmup_epochs
 
         vote = self._move_prototypes_and_vote(query.detach(), probability, batch)
+        if self.kept is not None:
+            vote = self._judge_votes(self.kept, judged, batch, clock)
         self._move_threshold(probability, batch.unlabelled)
         target, gated = self._targets(probability, vote, batch, settled)
         same_class = self._same_class(probability, batch, settled)
@@ -283,6 +286,18 @@ class NcPU(GradientMethod):
         if self.config.vote == "after":
             vote = self.prototypes.nearest(query)
         return _as_known(vote, batch)
+
+    def _judge_votes(
+        self, kept: KeptShare, judged: Float[Tensor, "batch 2"], batch: PUBatch, clock: Clock
+    ) -> Int64[Tensor, "batch"]:
+        """Return what the judge says, as often positive as it was before votes began."""
+        margin = judged[:, POSITIVE] - judged[:, NEGATIVE]
+        if clock.epoch < self.config.warmup_epochs:
+            momentum = _early(self.config.threshold_momentum, clock)
+            kept.remember(margin[batch.unlabelled], momentum=momentum)
+        else:
+            kept.keep(margin[batch.unlabelled])
+        return _as_known(kept.positive(margin).long(), batch)
 
     def _move_threshold(
         self, probability: Float[Tensor, "batch 2"], unlabelled: Bool[Tensor, "batch"]
@@ -354,6 +369,15 @@ class NcPU(GradientMethod):
             "gated": mean_or_zero(gated.float(), unlabelled),
             "called_positive": mean_or_zero((probability[:, POSITIVE] > 0.5).float(), unlabelled),
         }
+
+
+def _early(momentum: float, clock: Clock) -> float:
+    """Return the momentum, but after t steps at most (1 + t) / (10 + t).
+
+    So an average forgets at first where it started, as is usual for averages of weights.
+    """
+    done = clock.epoch * clock.steps + clock.step
+    return min(momentum, (1 + done) / (10 + done))
 
 
 def _as_known(label: Int64[Tensor, "batch"], batch: PUBatch) -> Int64[Tensor, "batch"]:

@@ -1,18 +1,19 @@
 """A small convolutional network for processors without a graphics card.
 
 Written for this library after what made CIFAR training fast (DAWNBench's ResNet-9,
-airbench): few layers, an early loss of resolution, wide late layers. The stem halves the
-image until it has at most 24x24 places; so the network costs about the same at every
-size: 0.057 GMAC at 3x32x32 (a tenth of ResNet-18), 0.067 at 3x64x64, 0.15 at 3x96x96,
-0.094 at 6x128x128.
+airbench): few layers, an early loss of resolution, wide late layers, halving by the largest
+of four neighbours rather than by strides, and a first layer that is computed, not learned.
+The stem halves the image until it has at most 24x24 places; so the network costs about the
+same at every size: 0.052 GMAC at 3x32x32 (a tenth of ResNet-18), 0.072 at 3x64x64, 0.16 at
+3x96x96, 0.14 at 6x128x128.
 
-With `normalisation="none"` convolutions have a bias, keep the variance of what goes
-forward (Kaiming, fan-in), and the last one of each residual starts at zero, so that
-depth adds nothing at first (Fixup, Zhang et al., ICLR 2019).
+With `normalisation="none"` convolutions have a bias and keep the variance of what goes
+forward (Kaiming, fan-in).
 """
 
 from typing import Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -27,28 +28,63 @@ from onesided.nets.standardise import (
 
 WIDTHS = (64, 128, 256)
 MOST_PLACES = 24 * 24
+FILTERS = 24
+"""Filters of the first layer, each of which is there with both signs."""
+LEAST_VARIANCE = 5e-4
+"""Added to the variance of a filter's output before it is divided by: quiet patterns are made
+louder, but not noise."""
 
 
-class Residual(nn.Module):
-    """Two 3x3 convolutions beside an identity shortcut, rectified after the sum."""
+class Whitening(nn.Module):
+    """A first layer whose outputs are uncorrelated and of like size from the first step on.
 
-    def __init__(self, channels: int, *, normalisation: Normalisation) -> None:
+    Neighbouring pixels are nearly equal, and a network spends its first epochs on learning
+    to look at their differences. The principal patterns of small patches, each scaled to unit
+    variance, say them at once (Page, 2018; airbench, Jordan, 2024). Both signs are kept,
+    because the rectifier drops one. Only the bias is learned.
+
+    Before `look_at` the filters are random and orthogonal.
+    """
+
+    filters: Tensor
+
+    def __init__(self, channels_in: int, *, halve: bool) -> None:
         super().__init__()
-        self.first = _rectified(channels, channels, normalisation=normalisation)
-        self.last = _convolution(channels, channels, normalisation=normalisation)
+        # Four taps at stride two are symmetric about each pair of pixels; three are not.
+        self.kernel, self.stride = (4, 2) if halve else (3, 1)
+        numbers = channels_in * self.kernel**2
+        count = min(FILTERS, numbers)
+        self.channels = 2 * count
+        orthogonal = torch.empty(count, numbers)
+        nn.init.orthogonal_(orthogonal)
+        self.register_buffer("filters", orthogonal.view(count, channels_in, *2 * [self.kernel]))
+        self.bias = nn.Parameter(torch.zeros(self.channels))
 
-    def forward(self, maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
-        """Return the rectified sum of input and residual."""
-        return F.relu(maps + self.last(self.first(maps)), inplace=True)
+    def forward(self, maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d y x"]:
+        """Return the filters' answers, and their negatives."""
+        both = torch.cat([self.filters, -self.filters])
+        return F.conv2d(maps, both, self.bias, stride=self.stride, padding=1)
+
+    @torch.no_grad()
+    def look_at(self, samples: Float[Tensor, "n c h w"]) -> None:
+        """Take the principal patterns of these images' patches, largest variance first."""
+        patches = F.unfold(samples.double(), self.kernel, stride=self.kernel)
+        rows = patches.transpose(1, 2).flatten(0, 1)
+        rows = rows - rows.mean(dim=0)
+        variance, patterns = torch.linalg.eigh(rows.T @ rows / len(rows))
+        count = len(self.filters)
+        scale = (variance[-count:].clamp(min=0) + LEAST_VARIANCE).rsqrt()
+        chosen = (patterns[:, -count:] * scale).flip(1).T
+        self.filters.copy_(chosen.reshape(self.filters.shape))
 
 
 class SmallNetwork(Backbone):
-    """Stem, then one stage per width: 64 channels, 128 and 256, each at half the size.
+    """A computed first layer, then two stages of 128 and 256 channels, each at half the size.
 
     Args:
         size: Height and width of the images; decides how often the stem halves them.
             Other sizes run too, they only cost more or see less.
-        multiplier: Widens or narrows all layers, to the nearest multiple of 8 channels.
+        multiplier: Widens or narrows the learned layers, to the nearest multiple of 8 channels.
     """
 
     def __init__(
@@ -61,22 +97,30 @@ class SmallNetwork(Backbone):
     ) -> None:
         low, middle, high = (_scaled(width, multiplier) for width in WIDTHS)
         super().__init__(standardise, width=high, normalisation=normalisation)
-        self.stem = _stem(standardise.channels, low, halvings=halvings(*size), norm=normalisation)
+        times = halvings(*size)
+        self.first = Whitening(standardise.channels, halve=times > 0)
+        self.stem = nn.Sequential(nn.ReLU(inplace=True))
+        channels = self.first.channels
+        for _ in range(times - 1):
+            self.stem.append(_rectified(channels, low, kernel=4, stride=2, norm=normalisation))
+            channels = low
         self.stages = nn.Sequential(
-            _rectified(low, low, normalisation=normalisation),
-            _rectified(low, middle, stride=2, normalisation=normalisation),
-            Residual(middle, normalisation=normalisation),
-            _rectified(middle, high, stride=2, normalisation=normalisation),
-            Residual(high, normalisation=normalisation),
+            _stage(channels, middle, norm=normalisation),
+            _stage(middle, high, norm=normalisation),
         )
         self.reset_parameters()
 
+    def look_at(self, samples: Float[Tensor, "n c h w"]) -> None:
+        """Compute the first layer from some training images in [0, 1]."""
+        self.first.look_at(self.standardise(samples))
+
     def features(self, samples: Float[Tensor, "b c h w"]) -> Float[Tensor, "b width"]:
-        """Return the spatial mean of the last residual, so features are not negative."""
-        return global_average(self.stages(self.stem(samples)))
+        """Return the spatial mean of the last stage, so features are not negative."""
+        return global_average(self.stages(self.stem(self.first(samples))))
 
     def reset_parameters(self) -> None:
-        """Draw convolutions as Kaiming normal; see the module for those without BatchNorm."""
+        """Draw convolutions as Kaiming normal; the computed first layer stays."""
+        nn.init.zeros_(self.first.bias)
         mode: Literal["fan_in", "fan_out"] = (
             "fan_out" if self.normalisation == "batch" else "fan_in"
         )
@@ -87,10 +131,6 @@ class SmallNetwork(Backbone):
                     nn.init.zeros_(layer.bias)
             elif isinstance(layer, nn.modules.batchnorm._BatchNorm):
                 layer.reset_parameters()
-        if self.normalisation == "none":
-            for layer in self.modules():
-                if isinstance(layer, Residual):
-                    nn.init.zeros_(layer.last.get_parameter("0.weight"))
 
 
 def halvings(height: int, width: int) -> int:
@@ -106,41 +146,31 @@ def _scaled(channels: int, multiplier: float) -> int:
     return max(8, 8 * round(channels * multiplier / 8))
 
 
-def _stem(channels_in: int, channels: int, *, halvings: int, norm: Normalisation) -> nn.Sequential:
-    if halvings == 0:
-        return nn.Sequential(_rectified(channels_in, channels, normalisation=norm))
-    # All but the last halving run at half width: they see the most places.
-    widths = [_scaled(channels, 0.5)] * (halvings - 1) + [channels]
-    layers = []
-    for width in widths:
-        # Four taps at stride two are symmetric about each pair of pixels; three are not.
-        layers.append(_rectified(channels_in, width, kernel=4, stride=2, normalisation=norm))
-        channels_in = width
-    return nn.Sequential(*layers)
+def _stage(channels_in: int, channels: int, *, norm: Normalisation) -> nn.Sequential:
+    """Halve the maps and look twice.
 
-
-def _convolution(
-    channels_in: int,
-    channels_out: int,
-    *,
-    normalisation: Normalisation,
-    kernel: int = 3,
-    stride: int = 1,
-) -> nn.Sequential:
-    bias = normalisation == "none"
-    convolution = nn.Conv2d(channels_in, channels_out, kernel, stride=stride, padding=1, bias=bias)
-    return nn.Sequential(convolution, normalise_maps(normalisation, channels_out))
+    The largest of four is taken before BatchNorm, which then works on a quarter of the places.
+    """
+    return nn.Sequential(
+        nn.Conv2d(channels_in, channels, 3, padding=1, bias=norm == "none"),
+        nn.MaxPool2d(2, ceil_mode=True),
+        normalise_maps(norm, channels),
+        nn.ReLU(inplace=True),
+        _rectified(channels, channels, norm=norm),
+    )
 
 
 def _rectified(
     channels_in: int,
     channels_out: int,
     *,
-    normalisation: Normalisation,
+    norm: Normalisation,
     kernel: int = 3,
     stride: int = 1,
 ) -> nn.Sequential:
-    layers = _convolution(
-        channels_in, channels_out, normalisation=normalisation, kernel=kernel, stride=stride
+    bias = norm == "none"
+    return nn.Sequential(
+        nn.Conv2d(channels_in, channels_out, kernel, stride=stride, padding=1, bias=bias),
+        normalise_maps(norm, channels_out),
+        nn.ReLU(inplace=True),
     )
-    return layers.append(nn.ReLU(inplace=True))

@@ -105,6 +105,13 @@ class Backbone(nn.Module):
         """Return one feature vector per standardised sample."""
         raise NotImplementedError
 
+    def look_at(self, samples: Float[Tensor, "n *sample"]) -> None:
+        """Set what depends on the data's look before training; by default nothing does.
+
+        Args:
+            samples: Some training samples as they are, without their labels.
+        """
+
     def reset_parameters(self) -> None:
         """Draw all weights anew from torch's current generator; what was learned is lost."""
         raise NotImplementedError

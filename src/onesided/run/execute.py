@@ -27,6 +27,7 @@ from onesided.nets.build import build_backbone, give_first_weights, seeded
 from onesided.run.config import RunConfig
 from onesided.run.describe import Trained, describe_model, describe_result
 from onesided.run.embed import seen_through
+from onesided.run.first_look import show_samples
 from onesided.run.folder import (
     FEATURES,
     LAST,
@@ -47,7 +48,7 @@ from onesided.run.scored import (
     prior_to_judge_by,
     score_everything,
 )
-from onesided.run.threshold import check_rule, choose_threshold
+from onesided.run.threshold import check_rule, threshold_after_training
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def run(
     unseen = negatives_for_evaluation(loaded, config.method)
     split_hash, data_hash = _split_hash(training, unseen), training.content_hash()
     identity = f"{config.fingerprint()[:24]}-{split_hash[:24]}-{data_hash[:24]}"
-    folder = RunFolder(path, identity)
+    folder = RunFolder(path, identity, training.held_out_hash(unseen))
     if rank() == 0:
         folder.claim(overwrite=overwrite)
     wait_for_all()
@@ -218,6 +219,7 @@ def build_method(config: RunConfig, loaded: LoadedData, prior: PriorUsed | None)
         loaded.std,
         generator(config.seed, "backbone"),
     )
+    show_samples(backbone, split, config.seed)
     give_first_weights(network, backbone)
     with seeded(config.seed, "method"):
         return config.method.build(facts, backbone)
@@ -252,7 +254,7 @@ def judge_run(config: RunConfig, loaded: LoadedData, trained: Trained) -> Judged
     scored = score_everything(loaded, config.method, trained.predictor)
     given = config.prior if isinstance(config.prior, float) else None
     known = trained.prior.value if trained.prior else given
-    chosen = choose_threshold(config.threshold, scored, known)
+    chosen = threshold_after_training(config.threshold, scored, known)
     predictor = replace(trained.predictor, threshold=chosen.value)
     trained = replace(trained, predictor=predictor)
     prior = prior_to_judge_by(scored, trained.prior, given)

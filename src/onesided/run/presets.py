@@ -126,9 +126,10 @@ def _budget_method(name: str, weights: Mapping[str, Any], given: Mapping[str, An
     kind = method_named(name)
     asked = {key: value for key, value in given.get("method", {}).items() if key != "name"}
     frozen = given.get("network", {}).get("trained") == "head"
-    variant = kind.features_variant if frozen else kind.budget_variant
+    variant = asked.get("variant", kind.features_variant if frozen else kind.budget_variant)
     # A variant for short runs has weights of its own: the recipe's belong to 1300 epochs.
-    own = weights if variant is None else {"variant": variant}
+    short = variant is not None and variant in (kind.budget_variant, kind.features_variant)
+    own = {"variant": variant} if short else weights
     return kind.from_settings(merge(own, asked), "configuration [method]")
 
 
