@@ -122,16 +122,16 @@ def _copy(vectors: Tensor) -> Float[Tensor, "part d"]:
 def _photograph(
     values: RawImages, strength: Augment, generator: torch.Generator, rows: slice
 ) -> Images:
-    """Crop and mirror; a strong view also changes its colours (SimCLR's recipe)."""
+    """Crop or move, and mirror; strong views also change in colour (SimCLR's recipe)."""
     count = len(values)
     mirrored = torch.zeros(count, 2, dtype=torch.bool)
     crops = _crops(values, strength, generator)
     mirrored[:, 0] = torch.rand(count, generator=generator) < 0.5
     views = resample(values[rows], after(crops, flips(mirrored))[rows])
+    if strength in (Augment.STRONG, Augment.PATCHED):
+        recolour_(views, random_recipe(count, generator).of(rows, views.device))
     if strength == Augment.PATCHED:
         hide_boxes_(views, hidden_patches(values, generator)[rows])
-    if strength == Augment.STRONG:
-        recolour_(views, random_recipe(count, generator).of(rows, views.device))
     return views
 
 

@@ -65,8 +65,8 @@ class TrainConfig(Config):
     """Positives in a stratified batch; 0 takes the data's own share."""
     views: Literal["published", "gentle"] = "published"
     """published: as the methods were, small windows of photographs among them. gentle: mirrored
-    and moved a little instead, in place of strong views also with a patch hidden; what a window
-    of a fifth of an image shows cannot be learned in a few epochs."""
+    and moved a little instead, in place of strong views also recoloured and with a patch hidden;
+    what a window of a fifth of an image shows cannot be learned in a few epochs."""
     precision: Precision = "auto"
     """bf16 runs the networks in half precision where the machine is good at it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
