@@ -7,8 +7,9 @@ python -m benchmarks.ablation --docs          write docs/benchmarks/ablation.md 
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from benchmarks.budget import QUICK, quick_settings
+from benchmarks.budget import QUICK, planned_settings
 from benchmarks.command import main as command
 from benchmarks.grid import Budget, Grid, entry
 from onesided.core.config import Settings, merge
@@ -22,9 +23,11 @@ CHANGES: Mapping[str, Settings] = {
     "three views": {"views": "three"},
     "P and U weigh alike": {"weighing": "sources"},
     "online network judges": {"judge": "online"},
-    "entropy 0.5": {"entropy_weight": 0.5},
+    "prototypes vote": {"voter": "prototype"},
     "no votes": {"disambiguation": "none"},
+    "entropy 0.5": {"entropy_weight": 0.5},
 }
+PUBLISHED_VIEWS = "published views"
 WORDS = (
     "NcPU's variant `budget` on a part of CIFAR-10, and what happens when one of its switches is "
     "put back to the paper's form alone. The choice of these switches was made before, on "
@@ -34,16 +37,19 @@ WORDS = (
 
 def grid(data_name: str, given: Settings) -> Grid:
     """Return the study on one data set."""
-    quick = quick_settings(data_name, given)
+    quick = planned_settings(data_name, given)
     budget = Budget(given.get("data", {}), quick["network"], quick["train"])
+    method = merge({"name": "ncpu"}, quick["method"])
+    windows = replace(budget, train=merge(quick["train"], {"views": "published"}))
+    rows = [
+        entry(label, data_name, budget, merge(method, change)) for label, change in CHANGES.items()
+    ]
     return Grid(
         name="ablation",
         title="Which switches matter in minutes",
         words=WORDS,
-        entries=tuple(
-            entry(label, data_name, budget, merge({"name": "ncpu"}, quick["method"], change))
-            for label, change in CHANGES.items()
-        ),
+        entries=(*rows, entry(PUBLISHED_VIEWS, data_name, windows, method)),
+        varied=frozenset({"views"}),
     )
 
 

@@ -29,15 +29,15 @@ WORDS = (
 )
 
 
-def rows_of(data_name: str, given: Settings) -> list[Entry]:
+def rows_of(data_name: str, given: Settings, preset: str = "quick") -> list[Entry]:
     """Return the rows of one data set: NcPU as the preset runs it, others beside it."""
-    quick = quick_settings(data_name, given)
-    network = merge(quick["network"], given.get("network", {}))
-    budget = Budget(given.get("data", {}), network, quick["train"])
-    robust = {"alignment": "robust", "alignment_weight": quick["method"]["alignment_weight"]}
-    pace = {"warmup_epochs": quick["method"]["warmup_epochs"]}
+    planned = planned_settings(data_name, given, preset)
+    network = merge(planned["network"], given.get("network", {}))
+    budget = Budget(given.get("data", {}), network, planned["train"])
+    robust = {"alignment": "robust", "alignment_weight": planned["method"]["alignment_weight"]}
+    pace = {"warmup_epochs": planned["method"]["warmup_epochs"]}
     methods: dict[str, Settings] = {
-        "NcPU": {"name": "ncpu", **quick["method"]},
+        "NcPU": {"name": "ncpu", **planned["method"]},
         "CE": {"name": "ce"},
         "nnPU": {"name": "nnpu"},
         "nnPU + robust": {"name": "nnpu", **robust, **pace},
@@ -56,12 +56,12 @@ def grid(names: Sequence[str], given: Settings) -> Grid:
     )
 
 
-def quick_settings(data_name: str, given: Settings) -> Settings:
+def planned_settings(data_name: str, given: Settings, preset: str = "quick") -> Settings:
     """Return what `onesided fit --data NAME` would do, told without reading the data."""
     data = RunConfig.from_settings({"data": {"name": data_name, **given.get("data", {})}}).data
     assert isinstance(data, SetConfig)
     return preset_settings(
-        "quick",
+        preset,
         data_name=data_name,
         method_name="ncpu",
         amount=Amount(data.positives + data.unlabelled, data.positives),

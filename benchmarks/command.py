@@ -46,6 +46,7 @@ def parser(grid: Grid) -> argparse.ArgumentParser:
     )
     options.add_argument("--root", type=Path, help="folder that holds the data sets' files")
     options.add_argument("--only", help=f"one data set: {', '.join(grid.data_names)}")
+    options.add_argument("--rows", help="labels of some rows, with commas between")
     options.add_argument(
         "--seeds", type=seeds, default=SEEDS, help="for example 0,1,2, which is the default"
     )
@@ -95,6 +96,7 @@ def _obey(options: argparse.Namespace, grid: Grid) -> int:
             places,
             seeds=options.seeds,
             only=options.only,
+            rows=[label.strip() for label in options.rows.split(",")] if options.rows else (),
             root=options.root,
             say=lambda line: print(line, flush=True),
         )

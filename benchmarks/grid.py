@@ -116,6 +116,7 @@ class Grid:
         words: What is asked, and what all rows share, in sentences.
         entries: The rows.
         pairs: Labels (without, with) whose difference per seed is a table of its own.
+        varied: Training settings that rows may differ in, because they are what is studied.
     """
 
     name: str
@@ -123,16 +124,21 @@ class Grid:
     words: str
     entries: tuple[Entry, ...]
     pairs: tuple[tuple[str, str], ...] = ()
+    varied: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Refuse rows of unequal budgets: their table would compare the budgets."""
         for one in self.entries:
             first = next(other for other in self.entries if other.data_name == one.data_name)
-            if (one.data, one.network, one.train) != (first.data, first.network, first.train):
+            if self._budget_of(one) != self._budget_of(first):
                 raise ConfigError(
                     f"'{one.label}' and '{first.label}' have different budgets on "
                     f"{one.data_name}. Rows of one table share data, network and training."
                 )
+
+    def _budget_of(self, one: Entry) -> tuple[Settings, Settings, Settings]:
+        train = {name: value for name, value in one.train.items() if name not in self.varied}
+        return one.data, one.network, train
 
     @property
     def data_names(self) -> tuple[str, ...]:
@@ -155,6 +161,7 @@ def run_grid(
     *,
     seeds: Sequence[int],
     only: str | None = None,
+    rows: Sequence[str] = (),
     root: Path | None = None,
     say: Callable[[str], None] = print,
 ) -> list[Record]:
@@ -165,11 +172,14 @@ def run_grid(
     code_in_memory()
     if only is not None and only not in grid.data_names:
         raise ConfigError(f"--only takes one of {', '.join(grid.data_names)}; got {only!r}.")
+    labels = tuple(dict.fromkeys(one.label for one in grid.entries))
+    if unknown := [label for label in rows if label not in labels]:
+        raise ConfigError(f"--rows takes some of {', '.join(labels)}; got {unknown[0]!r}.")
     chosen = [
         (one.label, one.config(seed, root))
         for one in grid.entries
         for seed in seeds
-        if only in (None, one.data_name)
+        if only in (None, one.data_name) and (not rows or one.label in rows)
     ]
     # A wrong setting or a missing file is told at once, not after an hour of training.
     loaded = _load_all((config for _, config in chosen), places.work)

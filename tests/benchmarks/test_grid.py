@@ -93,6 +93,22 @@ def test_the_same_command_again_runs_nothing_and_changes_nothing(done: Path) -> 
     assert before == {path: path.stat().st_mtime_ns for path in done.rglob("*") if path.is_file()}
 
 
+def test_some_rows_can_be_run_before_others(tmp_path: Path) -> None:
+    grid = toy_grid(toy_entry("CE", "ce"), toy_entry("vPU", "vpu"))
+    run_grid(grid, places_in(tmp_path), seeds=(0,), rows=("vPU",), say=lambda line: None)
+    assert status(collected(tmp_path)) == {("CE", 0): "missing", ("vPU", 0): "finished"}
+    with pytest.raises(ConfigError, match="--rows takes some of CE, vPU; got 'nnPU'"):
+        run_grid(grid, places_in(tmp_path), seeds=(0,), rows=("vPU", "nnPU"))
+
+
+def test_rows_may_differ_in_the_training_setting_that_is_studied() -> None:
+    plain = toy_entry("CE", "ce")
+    gentle = replace(plain, label="gentle", train={**plain.train, "views": "gentle"})
+    with pytest.raises(ConfigError, match="different budgets"):
+        toy_grid(plain, gentle)
+    assert replace(toy_grid(plain), entries=(plain, gentle), varied=frozenset({"views"}))
+
+
 def test_further_seeds_and_data_sets_join_what_is_there(tmp_path: Path) -> None:
     images, points = toy_entry("CE", "ce"), toy_entry("CE", "ce", data="toy-vectors")
     grid = toy_grid(images, points)
