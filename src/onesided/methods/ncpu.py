@@ -161,15 +161,19 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
 
         A row votes once per epoch, so beta must forget as much over the whole run as the
         paper's does over 1300 epochs. The warm-up keeps a longer share, because features
-        have to form before votes mean anything.
+        have to form before votes mean anything; with the variants for short runs three epochs
+        are enough, or a quarter of a longer run.
         """
         if epochs >= PAPER_EPOCHS:
             return self
-        share = 0.5 if self.variant in ("budget", "features") else 0.3
+        if self.variant in ("budget", "features"):
+            warmup = min(0.5 * epochs, max(3, 0.25 * epochs))
+        else:
+            warmup = 0.3 * epochs
         return self.model_copy(
             update={
                 "target_momentum": self.target_momentum ** (PAPER_EPOCHS / epochs),
-                "warmup_epochs": min(self.warmup_epochs, max(1, round(epochs * share))),
+                "warmup_epochs": min(self.warmup_epochs, max(1, round(warmup))),
             }
         )
 
