@@ -9,10 +9,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from benchmarks.budget import QUICK, planned_settings
+from benchmarks.budget import QUICK
 from benchmarks.command import main as command
 from benchmarks.grid import Budget, Grid, entry
 from onesided.core.config import Settings, merge
+from onesided.run.presets import published_settings
 
 # A third of the unlabelled images: the whole would take three times as long for each row.
 SMALL: Settings = {"data": {"unlabelled": 12000}, "train": {"epochs": 6}}
@@ -37,7 +38,7 @@ WORDS = (
 
 def grid(data_name: str, given: Settings) -> Grid:
     """Return the study on one data set."""
-    quick = planned_settings(data_name, given)
+    quick = published_settings("quick", data_name=data_name, given=given)
     budget = Budget(given.get("data", {}), quick["network"], quick["train"])
     method = merge({"name": "ncpu"}, quick["method"])
     windows = replace(budget, train=merge(quick["train"], {"views": "published"}))

@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from benchmarks.command import main as command
 from benchmarks.grid import Budget, Entry, Grid, entry
 from onesided.core.config import Settings, merge
-from onesided.run.config import RunConfig, SetConfig
-from onesided.run.presets import Amount, preset_settings
+from onesided.run.presets import published_settings
 
 DATA = ("cifar10", "cifar100", "fashion-mnist", "digits")
 WORDS = (
@@ -31,7 +30,7 @@ WORDS = (
 
 def rows_of(data_name: str, given: Settings, preset: str = "quick") -> list[Entry]:
     """Return the rows of one data set: NcPU as the preset runs it, others beside it."""
-    planned = planned_settings(data_name, given, preset)
+    planned = published_settings(preset, data_name=data_name, given=given)
     network = merge(planned["network"], given.get("network", {}))
     budget = Budget(given.get("data", {}), network, planned["train"])
     robust = {"alignment": "robust", "alignment_weight": planned["method"]["alignment_weight"]}
@@ -53,19 +52,6 @@ def grid(names: Sequence[str], given: Settings) -> Grid:
         title="What minutes buy",
         words=WORDS,
         entries=tuple(row for name in names for row in rows_of(name, given)),
-    )
-
-
-def planned_settings(data_name: str, given: Settings, preset: str = "quick") -> Settings:
-    """Return what `onesided fit --data NAME` would do, told without reading the data."""
-    data = RunConfig.from_settings({"data": {"name": data_name, **given.get("data", {})}}).data
-    assert isinstance(data, SetConfig)
-    return preset_settings(
-        preset,
-        data_name=data_name,
-        method_name="ncpu",
-        amount=Amount(data.positives + data.unlabelled, data.positives),
-        given=given,
     )
 
 

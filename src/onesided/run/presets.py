@@ -18,7 +18,7 @@ from onesided.data.dataset import PUSplit
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import method_named
 from onesided.methods.base import MethodConfig
-from onesided.run.config import RunConfig
+from onesided.run.config import RunConfig, SetConfig
 
 Preset = Literal["quick", "standard", "paper"]
 
@@ -109,6 +109,22 @@ def preset_settings(
         "train": planned,
         "method": method,
     }
+
+
+def published_settings(
+    preset: str, *, data_name: str, method_name: str = "ncpu", given: Mapping[str, Any]
+) -> Settings:
+    """Return what `onesided fit --data NAME` would do with a published set, without reading it."""
+    data = RunConfig.from_settings({"data": {"name": data_name, **given.get("data", {})}}).data
+    if not isinstance(data, SetConfig):
+        raise ConfigError(f"'{data_name}' is no published set; see onesided data list.")
+    return preset_settings(
+        preset,
+        data_name=data_name,
+        method_name=method_name,
+        amount=Amount(data.positives + data.unlabelled, data.positives),
+        given=given,
+    )
 
 
 def _smaller_images(preset: str, data_name: str, given: Mapping[str, Any]) -> Settings:
