@@ -136,7 +136,8 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
         fidelity="Written from the paper; the authors' code differs in six switches, all here.",
         licence="Authors' code: CC BY-NC-SA 4.0, academic use only; nothing of it is here.",
         good_at="Images, few positives, no class prior, no negatives; first in the paper's table.",
-        bad_at="Very short runs: representations must form before votes mean anything.",
+        bad_at="Runs of minutes in its published form, where representations cannot form before "
+        "votes begin; the presets take a form of our own there.",
         variants={
             "paper": "the published mathematics (default)",
             "released": "the six switches as the authors' code sets them",
