@@ -40,7 +40,7 @@ def mapped(scene: FakeScene, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished map by NcPU, which no test changes."""
     folder = tmp_path_factory.mktemp("mapped")
     outcome = call("map", *given(scene), "--test", scene.truth, "-o", folder / "damage.gpkg",
-                   "--epochs", 12, *SMALL, "--allow-degenerate", "--quiet")  # fmt: skip
+                   "--epochs", 24, *SMALL, "--allow-degenerate", "--quiet")  # fmt: skip
     assert outcome.exit_code == 0, outcome.err
     return folder
 

@@ -12,7 +12,7 @@ from onesided.data.loader import Loader
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.base import GradientMethod
-from onesided.run.presets import STEPS, Amount, preset_settings
+from onesided.run.presets import STEPS, Amount, preset_settings, published_settings
 from tests.contract.cases import Case, build, toy_split
 
 ROWS, LABELLED = 4000, 300
@@ -104,6 +104,21 @@ def test_a_quarter_of_every_batch_is_positive_in_short_runs() -> None:
     train = preset_of("quick", {})["train"]
     assert (train["batching"], train["positives_per_batch"]) == ("stratified", 32)
     assert "batching" not in preset_of("quick", {"variant": "paper"})["train"]
+
+
+def test_views_are_gentle_unless_a_few_positives_are_seen_again_and_again() -> None:
+    assert preset_of("quick", {})["train"]["views"] == "gentle"
+    assert planned("ncpu", epochs=30)["views"] == "gentle"
+    assert planned("ncpu", epochs=31)["views"] == "published"
+
+
+def test_another_variant_keeps_the_weights_of_its_data_set() -> None:
+    def entropy(variant: str) -> float:
+        given = {"method": {"name": "ncpu", "variant": variant}}
+        settings = published_settings("quick", data_name="cifar100", given=given)
+        return float(settings["method"]["entropy_weight"])
+
+    assert (entropy("paper"), entropy("released"), entropy("budget")) == (0.5, 0.5, 0.0)
 
 
 def test_standard_has_more_steps_and_a_wider_network_for_images_than_quick() -> None:

@@ -27,6 +27,9 @@ Preset = Literal["quick", "standard", "paper"]
 STEPS = {"quick": 2500, "standard": 10000}
 WIDTHS = {"quick": 0.25, "standard": 0.5}
 FEWEST_EPOCHS, MOST_EPOCHS = 4, 200
+MOST_GENTLE_EPOCHS = 30
+"""Passes after which a few positives, shown nearly unchanged, are known by heart: on small data
+the published views then find more of the others."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,10 @@ def _budget_training(
     train = TrainConfig.from_settings(merge(planned, given), "configuration [train]")
     per_epoch = _steps_per_epoch(config.batching(batch_size), train, amount, batch_size)
     affordable = min(max(round(steps / per_epoch), FEWEST_EPOCHS), MOST_EPOCHS)
-    return {**planned, "epochs": asked.epochs if "epochs" in chosen else affordable}
+    epochs = asked.epochs if "epochs" in chosen else affordable
+    if epochs > MOST_GENTLE_EPOCHS:
+        planned["views"] = "published"
+    return {**planned, "epochs": epochs}
 
 
 def _steps_per_epoch(
