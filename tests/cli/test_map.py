@@ -19,7 +19,7 @@ from tests.geo.rasters import noise, write_tiff
 
 SMALL = ("--size", "16", "--set", "network.width=0.25", "--set", "train.batch_size=16")
 TINY = ("--method", "ce", "--epochs", "1", "--allow-degenerate", *SMALL)
-COUNT = 144
+COUNT, EPOCHS = 144, 24
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def mapped(scene: FakeScene, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished map by NcPU, which no test changes."""
     folder = tmp_path_factory.mktemp("mapped")
     outcome = call("map", *given(scene), "--test", scene.truth, "-o", folder / "damage.gpkg",
-                   "--epochs", 24, *SMALL, "--allow-degenerate", "--quiet")  # fmt: skip
+                   "--epochs", EPOCHS, *SMALL, "--allow-degenerate", "--quiet")  # fmt: skip
     assert outcome.exit_code == 0, outcome.err
     return folder
 
@@ -106,7 +106,7 @@ def test_the_same_command_finds_everything_done(scene: FakeScene, mapped: Path) 
     before = contents(mapped / "damage-run")
     report = before.pop("report.html")
     outcome = call("map", *given(scene), "--test", scene.truth, "-o", mapped / "damage.gpkg",
-                   "--epochs", 12, *SMALL, "--allow-degenerate", "--json")  # fmt: skip
+                   "--epochs", EPOCHS, *SMALL, "--allow-degenerate", "--json")  # fmt: skip
     assert outcome.exit_code == 0
     told = json.loads(outcome.out)
     assert (told["buildings"], told["scored"], told["skipped"]) == (COUNT, COUNT, 0)
