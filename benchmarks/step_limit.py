@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from onesided.nets.small import Whitening
+
 FORMATS = (torch.contiguous_format, torch.channels_last)
 
 
@@ -80,25 +82,13 @@ def noting_products(*modules: nn.Module) -> Iterator[list[Product]]:
     products: list[Product] = []
 
     def note(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        weight, seen = layer.get_parameter("weight"), inputs[0]
-        learns = torch.is_grad_enabled() and weight.requires_grad
-        is_map = isinstance(layer, nn.Conv2d)
-        products.append(
-            Product(
-                shape=tuple(seen.shape) if is_map else (*seen.shape, 1, 1),
-                kernel=tuple(weight.shape) if is_map else (*weight.shape, 1, 1),
-                stride=tuple(layer.stride) if isinstance(layer, nn.Conv2d) else (1, 1),
-                padding=_padding(layer) if isinstance(layer, nn.Conv2d) else (0, 0),
-                learns=learns,
-                passes_on=learns and seen.requires_grad,
-            )
-        )
+        products.append(_noted(layer, inputs[0]))
 
     layers = [
         layer
         for module in modules
         for layer in module.modules()
-        if isinstance(layer, nn.Conv2d | nn.Linear)
+        if isinstance(layer, nn.Conv2d | nn.Linear | Whitening)
     ]
     hooks = [layer.register_forward_hook(note) for layer in layers]
     try:
@@ -106,6 +96,25 @@ def noting_products(*modules: nn.Module) -> Iterator[list[Product]]:
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _noted(layer: nn.Module, seen: Tensor) -> Product:
+    if isinstance(layer, Whitening):
+        # Computed, not learned: no gradient goes to its filters, nor to the pictures before it.
+        count, *patch = layer.filters.shape
+        kernel = (2 * count, *patch)
+        return Product(tuple(seen.shape), kernel, (layer.stride,) * 2, (1, 1), False, False)
+    weight = layer.get_parameter("weight")
+    learns = torch.is_grad_enabled() and weight.requires_grad
+    is_map = isinstance(layer, nn.Conv2d)
+    return Product(
+        shape=tuple(seen.shape) if is_map else (*seen.shape, 1, 1),
+        kernel=tuple(weight.shape) if is_map else (*weight.shape, 1, 1),
+        stride=tuple(layer.stride) if isinstance(layer, nn.Conv2d) else (1, 1),
+        padding=_padding(layer) if isinstance(layer, nn.Conv2d) else (0, 0),
+        learns=learns,
+        passes_on=learns and seen.requires_grad,
+    )
 
 
 def seconds_of_products(
