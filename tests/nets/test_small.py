@@ -113,6 +113,7 @@ def test_without_normalisation_signals_neither_fade_nor_explode(size: int) -> No
 def test_a_stage_halves_by_the_largest_of_four_neighbours() -> None:
     network = network_for(3, 16, 16)
     stage = network.stages[0]
+    assert isinstance(stage, nn.Sequential)
     seen = stage[0](images(network.first.channels, 8, 8))
     largest = torch.stack([seen[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1)]).amax(dim=0)
     assert torch.equal(stage[1](seen), largest)
