@@ -1,7 +1,7 @@
 import re
 from typing import Any
 
-from onesided.metrics.figure import as_bound
+from onesided.core.bounds import as_bound
 from onesided.report.runfiles import RunFiles, estimates
 from onesided.report.tables import cards, comparison
 from tests.report.fake_run import fake_comparison, fake_manifest, fake_result

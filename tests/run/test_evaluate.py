@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from onesided.core.bounds import OWN_SCORES
 from onesided.core.errors import DataError, OnesidedError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.run.evaluate import compare_with_labels, read_labels, read_rows, read_scores
-from onesided.run.own_scores import OWN_SCORES
 
 SCORES = {"U/a.png": 0.9, "U/b.png": 0.7, "U/c.png": 0.4, "U/d.png": 0.1, "=e.png": 0.05}
 RESULT = {

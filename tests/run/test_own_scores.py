@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onesided.metrics.figure import PUEvaluation, bound_of
+from onesided.core.bounds import OWN_SCORES, bound_of
+from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.pu import evaluate_pu
 from onesided.priors import bbe
-from onesided.run.own_scores import FEWEST_TO_JUDGE_BY, OWN_SCORES, Untold, own_prior, told_by
+from onesided.run.own_scores import FEWEST_TO_JUDGE_BY, Untold, own_prior, told_by
 from onesided.run.prior import PriorUsed
 
 CANNOT = "was not given and cannot be told from this model's held-out scores: "

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onesided.core.bounds import OWN_SCORES
 from onesided.core.errors import ConfigError, DataError, DataNotFound, OnesidedError
 from onesided.engine.model_file import ModelDescription
 from onesided.metrics.intervals import clopper_pearson
@@ -14,7 +15,6 @@ from onesided.nets.build import NetworkConfig
 from onesided.run.compare import move_thresholds
 from onesided.run.execute import ranked_rows
 from onesided.run.folder import RunFolder
-from onesided.run.own_scores import OWN_SCORES
 from onesided.run.prior import PriorUsed
 from onesided.run.scored import Scored, judge, judge_held_out, prior_to_judge_by
 from onesided.run.threshold import (

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from onesided.core.bounds import AT_MOST, OWN_SCORES, bound_of
 from onesided.core.errors import DataError
 from onesided.engine.checkpoint import replacing
 from onesided.geo.table import MapTable
-from onesided.metrics.figure import AT_MOST, bound_of
 from onesided.metrics.pu import PUEvaluation, evaluate_pu
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import csv_text
-from onesided.run.own_scores import OWN_SCORES, READ_OFF, Untold, own_prior, told_by
+from onesided.run.own_scores import READ_OFF, Untold, own_prior, told_by
 from onesided.run.prior import PriorUsed
 
 NOT_ESTIMATED = "Not estimated"

@@ -29,8 +29,6 @@ RANDOM_PART = "The held-out items are a random part of the data and were not tra
 SCAR = "The labelled positives are typical of all positives (SCAR)."
 NOT_GIVEN = "which was not given."
 INDEPENDENT = ", an estimate independent of these scores."
-AT_MOST, AT_LEAST = "at most", "at least"
-"""What precedes a figure that is a bound, because its prior may be too high."""
 
 
 @dataclass(frozen=True)
@@ -111,18 +109,6 @@ class PUEvaluation:
         """Return what stands under "pu" in `result.json`; warnings have their own key."""
         figures = {name: figure.to_json() for name, figure in self.figures.items()}
         return {"figures": figures, "degenerate": self.degenerate}
-
-
-def as_bound(label: str, bound: str) -> str:
-    """Return the label of a figure that is a bound: `Precision, at most: share of ...`."""
-    title, colon, explained = label.partition(": ")
-    return f"{title}, {bound}{colon}{explained}"
-
-
-def bound_of(label: str) -> str:
-    """Return AT_MOST or AT_LEAST where `as_bound` made the label, and nothing otherwise."""
-    title = label.partition(": ")[0]
-    return next((bound for bound in (AT_MOST, AT_LEAST) if title.endswith(f", {bound}")), "")
 
 
 def present(name: str, estimate: Estimate, assumes: str) -> Figure:

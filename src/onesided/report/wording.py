@@ -6,7 +6,7 @@ Text that came from a file passes through `shown` before it meets HTML, without 
 from collections.abc import Mapping
 from html import escape
 
-from onesided.metrics.figure import bound_of
+from onesided.core.bounds import bound_of
 from onesided.report.runfiles import Estimate, RunFiles, number, table
 
 ZERO_WIDTH_JOINERS = "\u200c\u200d"

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from onesided.core.bounds import AT_MOST, OWN_SCORES, as_bound, bound_of
 from onesided.core.errors import DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.metrics.figure import AT_MOST, as_bound, bound_of
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import SCORES, name_in_cell, read_result
-from onesided.run.own_scores import OWN_SCORES
 
 WORDS = {"positive": POSITIVE, "negative": NEGATIVE}
 

@@ -10,20 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from onesided.metrics.figure import (
-    AT_LEAST,
-    AT_MOST,
-    INDEPENDENT,
-    NOT_GIVEN,
-    PUEvaluation,
-    as_bound,
-)
+from onesided.core.bounds import AT_LEAST, AT_MOST, OWN_SCORES, as_bound
+from onesided.metrics.figure import INDEPENDENT, NOT_GIVEN, PUEvaluation
 from onesided.priors import bbe
 from onesided.run.prior import PriorUsed
 
 FEWEST_TO_JUDGE_BY = 10  # of held-out P and U: below, BBE's interval is all there is
-OWN_SCORES = "BBE on this model's held-out scores, too high where negatives are among the best"
-"""Origin of a prior that nobody named: no second opinion, as it rests on what it is to judge."""
 READ_OFF = (
     "read off the highest held-out scores of this very model as if only positives had them: "
     "where negatives have them too, it is too high"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from onesided.core.bounds import OWN_SCORES
 from onesided.core.config import read_toml
 from onesided.core.errors import ConfigError, DataError
 from onesided.metrics.intervals import clopper_pearson
@@ -23,7 +24,7 @@ from onesided.metrics.threshold import (
     top_k_threshold,
 )
 from onesided.run.folder import CONFIG, RESULT, SCORED, RunFolder, read_result
-from onesided.run.own_scores import OWN_SCORES, Untold, own_prior
+from onesided.run.own_scores import Untold, own_prior
 from onesided.run.prior import PriorUsed
 from onesided.run.scored import Scored, judge, judge_held_out
 from onesided.run.threshold_files import StoredFiles
