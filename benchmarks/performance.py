@@ -134,6 +134,7 @@ def page() -> str:
         _part("Which switches matter", "ablation", _grid, "benchmarks/ablation.md"),
         _part("With a pretrained network", "pretrained", _grid, "benchmarks/pretrained.md"),
         _part("Folders larger than memory", "folders", _folders, None),
+        _part("Buildings cut out of a large image", "mapping", _mapping, None),
     ]
     return "\n".join(parts)
 
@@ -193,6 +194,22 @@ def _folders(content: Content) -> str:
         for kind in ("fit", "rank")
     ]
     return markdown(("images", "peak memory", "files per second", "command"), rows)
+
+
+def _mapping(content: Content) -> str:
+    rows = [
+        (
+            str(record["buildings"]),
+            f"{record['crops_per_second']:.0f}",
+            f"{record['peak_megabytes']:.0f} MB",
+        )
+        for record in content["records"]
+    ]
+    side = content["side"]
+    words = (
+        f"A tiled GeoTIFF of {side} x {side} pixels, footprints in another system of coordinates."
+    )
+    return f"{words}\n\n" + markdown(("buildings", "crops per second", "peak memory"), rows)
 
 
 if __name__ == "__main__":
