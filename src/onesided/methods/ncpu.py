@@ -122,8 +122,8 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
     that learns (paper), or the target network, an average over its last hundred steps."""
 
     voter: Literal["prototype", "judge"] = "prototype"
-    """Whose votes move the targets: the nearest prototype's (paper), or the judge's own, with the
-    share of positives kept that it had when votes began. Prototypes need longer to form."""
+    """Whose votes move the targets: the nearest prototype's (paper), or the judge's own, which stay
+    as often positive as when votes began. Prototypes need longer to form."""
 
     uses_negatives: ClassVar[bool] = True
     budget_variant: ClassVar[str | None] = "budget"
