@@ -28,7 +28,8 @@ class Goal:
 
     def verdict(self, measured: Mapping[str, "Reached"]) -> str:
         """Return whether a preset that took no longer reached it, and which."""
-        in_time = {name: one for name, one in measured.items() if one.minutes <= self.minutes}
+        # Goals are whole minutes, and so is what is held against them.
+        in_time = {n: one for n, one in measured.items() if round(one.minutes) <= self.minutes}
         if not in_time:
             return "no preset took so little"
         name, best = max(in_time.items(), key=lambda item: item[1].accuracy)
