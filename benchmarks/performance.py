@@ -134,6 +134,7 @@ def page() -> str:
         _part("What an hour buys", "standard", _grid, "benchmarks/standard.md"),
         _part("Which switches matter", "ablation", _grid, "benchmarks/ablation.md"),
         _part("With a pretrained network", "pretrained", _grid, "benchmarks/pretrained.md"),
+        _part("Memory of a run on CIFAR-10", "memory", _memory, None),
         _part("Folders larger than memory", "folders", _folders, None),
         _part("Buildings cut out of a large image", "mapping", _mapping, None),
     ]
@@ -181,6 +182,11 @@ def goals(quick: Content, standard: Content | None) -> str:
     ]
     columns = (f"`{name}`, one core, minutes" for name in measured)
     return markdown(("goal on two cores", *columns, "verdict"), rows) + "\n"
+
+
+def _memory(content: Content) -> str:
+    rows = [(f"`{row['preset']}`", f"{row['peak_mb']:.0f} MB") for row in content["rows"]]
+    return markdown(("preset", "peak memory"), rows)
 
 
 def _folders(content: Content) -> str:
