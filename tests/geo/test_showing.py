@@ -74,18 +74,25 @@ def test_the_base_lies_where_the_buildings_are(tmp_path: Path) -> None:
     assert pixels.mean() < 160
 
 
-def test_facts_are_told_as_bounds_or_as_missing_with_one_reason() -> None:
-    """The share as it is, as an upper bound, and as what nobody can tell."""
+def test_facts_are_told_as_leanings_or_as_missing_with_one_reason() -> None:
+    """The share as it is, as one that leans, and as what nobody can tell."""
     lines = (
         Line("buildings", 20),
-        Line("damaged among the unmarked, share", 0.25, 0.2, 0.3125, "of the scores", "at most"),
+        Line(
+            "damaged among the unmarked, share",
+            0.25,
+            0.2,
+            0.3125,
+            "of the scores",
+            "optimistically",
+        ),
         Line("f1", None, rests_on="SCAR. Not computed: long and the same for all."),
     )
     drawn = table(houses(20))
     page = map_page(drawn, chips(20), Summary(lines, None, ()), title="damage")
     assert page.facts == [
         ("buildings", "20"),
-        ("damaged among the unmarked, share", "at most 0.25 (0.2 to 0.312)"),
+        ("damaged among the unmarked, share", "optimistically 0.25 (0.2 to 0.312)"),
         ("F1", "cannot be told"),
     ]
     told = dict(map_page(drawn, chips(20), summarise(drawn), title="damage").facts)

@@ -60,12 +60,12 @@ def test_figures_name_what_they_rest_on_and_claim_no_independence() -> None:
     assert "SCAR" in lines["recall"].rests_on
     assert "scores of this very model" in lines["precision"].rests_on
     assert "independent" not in lines["precision"].rests_on
-    bounds = {figure for figure, line in lines.items() if line.bound == "at most"}
-    assert bounds == {
+    leaning_ones = {figure for figure, line in lines.items() if line.leaning == "optimistically"}
+    assert leaning_ones == {
         *("damaged among the unmarked, share", "damaged among all, share", "precision", "f1"),
         "auc",
     }
-    assert all("at most this" in lines[figure].rests_on for figure in bounds)
+    assert all("may also lie below" in lines[figure].rests_on for figure in leaning_ones)
     precision = lines["precision"]
     assert precision.value is not None
     assert precision.low is not None
@@ -76,7 +76,7 @@ def test_a_share_that_was_given_is_used() -> None:
     lines = {line.figure: line for line in summarise(separated(0.3)[0], prior=0.25).lines}
     assert lines["damaged among the unmarked, share"].value == 0.25
     assert lines["damaged among all, share"].value == pytest.approx(0.1 + 0.9 * 0.25)
-    assert not any(line.bound for line in lines.values())
+    assert not any(line.leaning for line in lines.values())
 
 
 @pytest.mark.parametrize("few", [True, False])

@@ -1,7 +1,7 @@
 import re
 from typing import Any
 
-from onesided.core.bounds import as_bound
+from onesided.core.leaning import as_leaning
 from onesided.report.runfiles import RunFiles, estimates
 from onesided.report.tables import cards, comparison
 from tests.report.fake_run import fake_comparison, fake_manifest, fake_result
@@ -124,16 +124,20 @@ def test_known_negatives_get_a_card_that_says_it_was_measured() -> None:
     assert "Assumes" not in card
 
 
-def test_a_bound_is_shown_as_one_on_cards_and_in_the_comparison() -> None:
+def test_a_figure_that_leans_says_so_on_cards_and_in_the_comparison() -> None:
     figures = RESULT["pu"]["figures"]
-    bounds = {name: as_bound(figures[name]["label"], "at most") for name in ("precision", "f1")}
-    told = {name: figures[name] | {"label": label} for name, label in bounds.items()}
+    leaning_ones = {
+        name: as_leaning(figures[name]["label"], "optimistically") for name in ("precision", "f1")
+    }
+    told = {name: figures[name] | {"label": label} for name, label in leaning_ones.items()}
     run = run_with(pu={"figures": figures | told})
     for card in cards_of(run):
-        is_bound = "<h3>Precision, " in card or "<h3>F1, " in card
-        assert ('<p class="value">at most ' in card) == is_bound
+        leans = "<h3>Precision, " in card or "<h3>F1, " in card
+        assert ('<p class="value">optimistically ' in card) == leans
     (precision,) = [card for card in cards_of(run) if "<h3>Precision, " in card]
-    assert "Of the items called positive, at most this share really is positive." in precision
+    assert (
+        "Of the items called positive, optimistically this share really is positive." in precision
+    )
     rows = [row | {"pu": run.result["pu"]} for row in fake_comparison()]
-    assert compared(rows).count("<td>at most ") == len(rows)
-    assert "at most" not in compared(fake_comparison())
+    assert compared(rows).count("<td>optimistically ") == len(rows)
+    assert "optimistically" not in compared(fake_comparison())

@@ -150,9 +150,11 @@ def test_the_opening_says_how_sure_one_can_be() -> None:
 
 def test_the_opening_calls_a_bound_a_bound() -> None:
     figures = RESULT["pu"]["figures"]
-    bound = figures["precision"] | {"label": "Precision, at most: share of true positives"}
-    opening = said_by(lede, run_with(pu={"figures": figures | {"precision": bound}}))
-    assert "Of the items it calls positive, at most 80.0% are positive: the estimate" in opening
+    leaning = figures["precision"] | {"label": "Precision, optimistically: share of true positives"}
+    opening = said_by(lede, run_with(pu={"figures": figures | {"precision": leaning}}))
+    assert (
+        "Of the items it calls positive, optimistically 80.0% are positive: the estimate" in opening
+    )
     assert "an estimated" not in opening
 
 

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from onesided.core.bounds import OWN_SCORES
 from onesided.core.errors import DataError, OnesidedError
 from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.core.leaning import OWN_SCORES
 from onesided.run.evaluate import compare_with_labels, read_labels, read_rows, read_scores
 
 SCORES = {"U/a.png": 0.9, "U/b.png": 0.7, "U/c.png": 0.4, "U/d.png": 0.1, "=e.png": 0.05}
@@ -71,7 +71,7 @@ def test_estimates_of_the_run_stand_beside_the_truth(run: Path) -> None:
     truth = labels(run, "item,label\nU/a.png,positive\nU/d.png,negative\n")
     rows = {row["label"]: row for row in compare_with_labels(run, truth)["figures"]}
     known = {"estimated": 0.8, "low": 0.7, "high": 0.9, "true": 1.0}
-    recall = {"label": "Recall", "bound": "", **known}
+    recall = {"label": "Recall", "leaning": "", **known}
     assert rows["Recall"] == recall
     assert (rows["Accuracy"]["estimated"], rows["Accuracy"]["true"]) == (0.6, 1.0)
     assert rows["AUC"]["estimated"] is None
@@ -80,13 +80,13 @@ def test_estimates_of_the_run_stand_beside_the_truth(run: Path) -> None:
 
 def test_estimates_that_are_bounds_are_marked_beside_the_truth(run: Path) -> None:
     known = {"value": 0.6, "low": 0.5, "high": 0.7}
-    figure = {**known, "label": "Precision, at most: share", "assumes": "Nothing."}
+    figure = {**known, "label": "Precision, optimistically: share", "assumes": "Nothing."}
     pu = {"figures": {"precision": figure}, "degenerate": None}
     truth = labels(run, "item,label\nU/a.png,positive\nU/d.png,negative\n")
     prior = {**known, "origin": OWN_SCORES, "notes": []}
     (run / "result.json").write_text(json.dumps({**RESULT, "pu": pu, "prior": prior}))
-    rows = {row["label"]: row["bound"] for row in compare_with_labels(run, truth)["figures"]}
-    assert [label for label, bound in rows.items() if bound == "at most"] == [
+    rows = {row["label"]: row["leaning"] for row in compare_with_labels(run, truth)["figures"]}
+    assert [label for label, leaning in rows.items() if leaning == "optimistically"] == [
         "Precision",
         "Positive, share of U (prior)",
     ]

@@ -1,11 +1,11 @@
-"""A prior read off the scores that it judges: refused where they tell none, told as a bound."""
+"""A prior read off the scores that it judges: refused where they tell none, told as leaning."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from onesided.core.bounds import OWN_SCORES, bound_of
+from onesided.core.leaning import OWN_SCORES, leaning_of
 from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.pu import evaluate_pu
 from onesided.priors import bbe
@@ -76,30 +76,37 @@ def figures(pair: tuple[np.ndarray, np.ndarray], threshold: float) -> PUEvaluati
 
 
 def test_a_bound_is_called_one_and_the_truth_keeps_to_it() -> None:
-    """A weak model: its prior is too high, and the figures are bounds on the side they say."""
+    """A weak model: its prior is too high, and the figures lean to the side they say."""
     pair = overlapping(1.2)
     for threshold in (0.55, 0.9):
         told = figures(pair, threshold)
         known = evaluate_pu(*pair, threshold=threshold, scenario="case-control", prior=0.3)
         for name in DERIVED:
-            bound, true = bound_of(told.figures[name].label), known.figures[name].value
+            leaning, true = leaning_of(told.figures[name].label), known.figures[name].value
             value, assumes = told.figures[name].value, told.figures[name].assumes
             assert value is not None
             assert true is not None
-            assert (value > true) if bound == "at most" else (value < true), (name, threshold)
-            assert f"Take it as {bound} this" in assumes
+            assert (value > true) if leaning == "optimistically" else (value < true), (
+                name,
+                threshold,
+            )
+            assert "the truth may also lie" in assumes
             assert "independent" not in assumes
         recall = told.figures["recall"].value
         assert recall is not None
-        side = "at most" if recall > 0.5 else "at least"
-        assert bound_of(told.figures["proxy_accuracy"].label) == side
-    assert figures(pair, 0.55).figures["precision"].label.startswith("Precision, at most: share")
+        side = "optimistically" if recall > 0.5 else "pessimistically"
+        assert leaning_of(told.figures["proxy_accuracy"].label) == side
+    assert (
+        figures(pair, 0.55)
+        .figures["precision"]
+        .label.startswith("Precision, optimistically: share")
+    )
 
 
-def test_figures_without_a_prior_of_their_own_are_no_bounds() -> None:
+def test_figures_without_a_prior_of_their_own_are_no_leanings() -> None:
     told = figures(overlapping(4), 0.5)
     for name in ("recall", "share_positive", "proxy_auc", "lee_liu"):
-        assert bound_of(told.figures[name].label) == ""
+        assert leaning_of(told.figures[name].label) == ""
 
 
 def test_words_about_another_prior_stay_as_they_are() -> None:

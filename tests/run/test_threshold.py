@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onesided.core.bounds import OWN_SCORES
 from onesided.core.errors import ConfigError, DataError, DataNotFound, OnesidedError
+from onesided.core.leaning import OWN_SCORES
 from onesided.engine.model_file import ModelDescription
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.threshold import HALF, parse_rule

@@ -206,7 +206,7 @@ def beside_truth(comparison: Mapping[str, Any], title: str) -> Table:
     for row in comparison["figures"]:
         interval = "" if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}"
         numbers = ["-" if row[key] is None else f"{row[key]:.3f}" for key in ("estimated", "true")]
-        estimated = f"{row['bound']} {numbers[0]}".strip()
+        estimated = f"{row['leaning']} {numbers[0]}".strip()
         table.add_row(row["label"], estimated, interval, numbers[1])
     return table
 

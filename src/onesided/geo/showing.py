@@ -123,14 +123,14 @@ def _geometry(shape: object) -> Point | Footprint | None:
 
 
 def _told(line: Line) -> str:
-    """Return a number with its bound and interval, or that there is none.
+    """Return a number with its leaning and interval, or that there is none.
 
     The reason is told once, with the share that the other figures lack.
     """
     if line.value is None:
         return line.rests_on if line.rests_on.startswith(NOT_ESTIMATED) else "cannot be told"
     told = f"{line.value:.3g}" if line.value != int(line.value) else f"{int(line.value)}"
-    told = f"{line.bound} {told}" if line.bound else told
+    told = f"{line.leaning} {told}" if line.leaning else told
     if line.low is None or line.high is None:
         return told
     return f"{told} ({line.low:.3g} to {line.high:.3g})"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from onesided.core.bounds import AT_MOST, OWN_SCORES, bound_of
 from onesided.core.errors import DataError
+from onesided.core.leaning import OPTIMISTIC, OWN_SCORES, leaning_of
 from onesided.engine.checkpoint import replacing
 from onesided.geo.table import MapTable
 from onesided.metrics.pu import PUEvaluation, evaluate_pu
@@ -37,7 +37,7 @@ class Line:
         low: Lower end of the interval.
         high: Upper end of the interval.
         rests_on: What must be true for it to mean anything.
-        bound: "at most" or "at least" where it is a bound; nothing where it is an estimate.
+        leaning: "optimistically" or "pessimistically" where it leans, otherwise nothing.
     """
 
     figure: str
@@ -45,7 +45,7 @@ class Line:
     low: float | None = None
     high: float | None = None
     rests_on: str = ""
-    bound: str = ""
+    leaning: str = ""
 
     def cells(self) -> tuple[str, ...]:
         """Return the line as text."""
@@ -126,17 +126,21 @@ def _share_lines(table: MapTable, share: PriorUsed | Untold) -> list[Line]:
     if isinstance(share, Untold):
         return [Line(unmarked, None, rests_on=f"{NOT_ESTIMATED}: it {share.words}")]
     own = share.origin == OWN_SCORES
-    bound = AT_MOST if own else ""
-    rests_on = f"It is {READ_OFF}. Take it as {bound} this." if own else "The share was given."
+    leaning = OPTIMISTIC if own else ""
+    rests_on = (
+        f"It is {READ_OFF}. The truth may also lie below the interval."
+        if own
+        else "The share was given."
+    )
     marked = float(table.marked[table.scored].mean())
 
     def of_all(value: float | None) -> float | None:
         return None if value is None else marked + (1 - marked) * value
 
     return [
-        Line(unmarked, share.value, share.low, share.high, rests_on, bound),
+        Line(unmarked, share.value, share.low, share.high, rests_on, leaning),
         Line("damaged among all, share", of_all(share.value), of_all(share.low),
-             of_all(share.high), f"{rests_on} Every marked building counts as damaged.", bound),
+             of_all(share.high), f"{rests_on} Every marked building counts as damaged.", leaning),
     ]  # fmt: skip
 
 
@@ -144,7 +148,7 @@ def _figures(evaluation: PUEvaluation) -> list[Line]:
     shown = ("recall", "share_positive", "precision", "f1", "proxy_auc", "auc")
     found = [evaluation.figures[name] for name in shown]
     return [
-        Line(each.name, each.value, each.low, each.high, each.assumes, bound_of(each.label))
+        Line(each.name, each.value, each.low, each.high, each.assumes, leaning_of(each.label))
         for each in found
     ]
 

@@ -6,7 +6,7 @@ Text that came from a file passes through `shown` before it meets HTML, without 
 from collections.abc import Mapping
 from html import escape
 
-from onesided.core.bounds import bound_of
+from onesided.core.leaning import leaning_of
 from onesided.report.runfiles import Estimate, RunFiles, number, table
 
 ZERO_WIDTH_JOINERS = "\u200c\u200d"
@@ -127,14 +127,14 @@ def measured(name: str, value: float) -> str:
 
 
 def valued(figure: Estimate) -> str:
-    """Return the value of a figure, with `at most` before it where it is a bound."""
-    return f"{bound_of(figure.label)} {measured(figure.name, figure.value)}".strip()
+    """Return the value of a figure, with `optimistically` before it where it leans so."""
+    return f"{leaning_of(figure.label)} {measured(figure.name, figure.value)}".strip()
 
 
 def meaning(figure: Estimate) -> str:
     """Return what a figure says, in one plain sentence; nothing of one that we do not know."""
-    said, bound = MEANINGS.get(figure.name, ""), bound_of(figure.label)
-    return said.replace("about this share", f"{bound} this share") if bound else said
+    said, leaning = MEANINGS.get(figure.name, ""), leaning_of(figure.label)
+    return said.replace("about this share", f"{leaning} this share") if leaning else said
 
 
 def interval(figure: Estimate) -> str:
@@ -204,7 +204,7 @@ def lede(run: RunFiles, found: Mapping[str, Estimate]) -> str:
 
 def _about_precision(figure: Estimate) -> str:
     share = _with_interval(figure)
-    if not bound_of(figure.label):
+    if not leaning_of(figure.label):
         return f"Of the items it calls positive, an estimated {share} are positive."
     return (
         f"Of the items it calls positive, {share} are positive: the estimate rests on these very "

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from onesided.core.bounds import AT_MOST, OWN_SCORES, as_bound, bound_of
 from onesided.core.errors import DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.core.leaning import OPTIMISTIC, OWN_SCORES, as_leaning, leaning_of
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import SCORES, name_in_cell, read_result
 
@@ -30,7 +30,7 @@ def compare_with_labels(run: Path, labels: Path) -> dict[str, Any]:
     """Return metrics of the run's decisions on the unlabelled items whose label is listed.
 
     `figures` holds each true figure beside what the run had estimated without labels, and
-    whether that estimate was a bound ("at most").
+    whether that estimate leans ("optimistically").
     """
     result = read_result(run)
     scores = read_scores(run / SCORES, threshold=result["threshold"])
@@ -68,7 +68,7 @@ def _figures(
     ]
     called, prior = "Called positive, share of U", result.get("prior")
     if prior is not None and prior["origin"] == OWN_SCORES:
-        prior = {**prior, "label": as_bound("", AT_MOST)}
+        prior = {**prior, "label": as_leaning("", OPTIMISTIC)}
     return [
         *rows,
         _beside(called, estimates.get("share_positive"), shares["share_positive"]),
@@ -80,7 +80,7 @@ def _beside(label: str, estimate: Mapping[str, Any] | None, true: float | None) 
     known = estimate or {}
     return {
         "label": label,
-        "bound": bound_of(known.get("label", "")),
+        "leaning": leaning_of(known.get("label", "")),
         "estimated": known.get("value"),
         "low": known.get("low"),
         "high": known.get("high"),

@@ -1,8 +1,8 @@
 """A prior that nobody named, read off the very scores that it is to judge.
 
 BBE on a model's own held-out scores is right as far as the top of that ranking is pure, and
-too high otherwise, so it bounds precision from above. Here it is estimated, or refused with a
-reason, and the figures that rest on it are told as the bounds that they are.
+too high otherwise, and precision with it. Here it is estimated, or refused with a reason, and
+the figures that rest on it say to which side they lean.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from onesided.core.bounds import AT_LEAST, AT_MOST, OWN_SCORES, as_bound
+from onesided.core.leaning import OPTIMISTIC, OWN_SCORES, PESSIMISTIC, as_leaning
 from onesided.metrics.figure import INDEPENDENT, NOT_GIVEN, PUEvaluation
 from onesided.priors import bbe
 from onesided.run.prior import PriorUsed
@@ -67,32 +67,32 @@ def told_by(evaluation: PUEvaluation, prior: PriorUsed | Untold) -> PUEvaluation
             for name, figure in evaluation.figures.items()
         }
         return replace(evaluation, figures=figures)
-    return _as_bounds(evaluation) if prior.origin == OWN_SCORES else evaluation
+    return _as_leanings(evaluation) if prior.origin == OWN_SCORES else evaluation
 
 
-def _as_bounds(evaluation: PUEvaluation) -> PUEvaluation:
-    """Return figures whose prior may be too high as what they are: bounds, not estimates."""
+def _as_leanings(evaluation: PUEvaluation) -> PUEvaluation:
+    """Return figures whose prior may be too high with the side to which they lean."""
     figures = dict(evaluation.figures)
-    for name, bound in _bounds(evaluation).items():
+    for name, leaning in _leanings(evaluation).items():
         follows, beyond = (
             ("so is this figure", "below")
-            if bound == AT_MOST
+            if leaning == OPTIMISTIC
             else ("this figure is too low", "above")
         )
         words = (
-            f", {READ_OFF}, and {follows}. Take it as {bound} this: the truth may lie {beyond} the "
-            "interval."
+            f", {READ_OFF}, and {follows}. Chance is in the interval; for this reason "
+            f"the truth may also lie {beyond} it."
         )
         figure = figures[name]
         figures[name] = replace(
             figure,
-            label=as_bound(figure.label, bound),
+            label=as_leaning(figure.label, leaning),
             assumes=figure.assumes.replace(INDEPENDENT, words),
         )
     return replace(evaluation, figures=figures)
 
 
-def _bounds(evaluation: PUEvaluation) -> dict[str, str]:
+def _leanings(evaluation: PUEvaluation) -> dict[str, str]:
     """Return which way a prior that is too high moves each figure (docs/evaluation.md).
 
     Precision and F1 rise with the prior. Accuracy rises by 2 r - 1 and AUC by as much as
@@ -100,11 +100,11 @@ def _bounds(evaluation: PUEvaluation) -> dict[str, str]:
     """
 
     def above_half(name: str) -> str:
-        return AT_MOST if (evaluation.figures[name].value or 0) >= 0.5 else AT_LEAST
+        return OPTIMISTIC if (evaluation.figures[name].value or 0) >= 0.5 else PESSIMISTIC
 
     return {
-        "precision": AT_MOST,
-        "f1": AT_MOST,
+        "precision": OPTIMISTIC,
+        "f1": OPTIMISTIC,
         "proxy_accuracy": above_half("recall"),
         "auc": above_half("proxy_auc"),
     }

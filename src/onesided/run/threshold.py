@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from onesided.core.bounds import OWN_SCORES
 from onesided.core.config import read_toml
 from onesided.core.errors import ConfigError, DataError
+from onesided.core.leaning import OWN_SCORES
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.threshold import (
     HALF,
@@ -156,7 +156,7 @@ def _by_prior(
             )
         prior = estimate.value
         origin = (
-            f"an upper bound estimated by BBE on this model's held-out scores, 95 % interval "
+            f"an upper leaning estimated by BBE on this model's held-out scores, 95 % interval "
             f"{estimate.low:.3f} to {estimate.high:.3f}"
         )
     value = prior_threshold(scores, prior)
