@@ -94,7 +94,7 @@ def _check(values: Tensor, kind: ImageKind) -> None:
 
 def _crops(values: RawImages, strength: Augment, generator: torch.Generator) -> AffineMaps:
     """Draw what part of an image is seen: nearly all of it in a gentle view."""
-    boxes = shifted_boxes if strength in (Augment.GENTLE, Augment.PATCHED) else random_boxes
+    boxes = shifted_boxes if strength in AS_PUBLISHED else random_boxes
     count, _, height, width = values.shape
     return windows(boxes(count, height, width, generator), height, width)
 
@@ -146,7 +146,7 @@ def _remote(
     crops = _crops(values, strength, generator)
     poses = remote_poses(len(values), strength, generator)
     views = resample(values[rows], after(crops, poses)[rows])
-    if strength in (Augment.WEAK, Augment.STRONG):
+    if strength in GENTLER:
         blacken_outside_(views, poses[rows])
     if strength == Augment.PATCHED:
         hide_boxes_(views, hidden_patches(values, generator)[rows])
@@ -161,7 +161,7 @@ def remote_poses(count: int, strength: Augment, generator: torch.Generator) -> A
     distribution.
     """
     mirrored = torch.rand(count, 2, generator=generator) < 0.5
-    if strength in (Augment.GENTLE, Augment.PATCHED):
+    if strength in AS_PUBLISHED:
         # Right angles move whole pixels, and leave no black corners.
         return after(
             quarter_turns(torch.randint(4, (count,), generator=generator)), flips(mirrored)

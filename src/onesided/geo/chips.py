@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from onesided.core.errors import OnesidedError
 from onesided.geo.footprints import Buildings
+from onesided.run.folder import make_folder
 
 PIXELS, NOTES = "pixels.u8", "notes.jsonl"
 PIECE = 256
@@ -72,12 +72,7 @@ def cut_chips(scene: Scene, folder: Path, *, size: int, progress: Progress | Non
     shape = (len(scene.buildings), scene.channels, size, size)
     identity = _identity(scene, shape)
     order = scene.order()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OnesidedError(
-            f"Cannot make the folder {folder} ({error.strerror}). Choose another with --run."
-        ) from None
+    make_folder(folder, instead="Choose another with --run.")
     done, reasons = _noted(folder / NOTES, identity)
     with (folder / PIXELS).open("r+b" if done else "w+b") as pixels:
         pixels.truncate(int(np.prod(shape)))

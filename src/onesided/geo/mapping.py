@@ -22,7 +22,7 @@ from onesided.geo.showing import map_page
 from onesided.geo.style import style_text
 from onesided.geo.summary import Summary, write_summary
 from onesided.geo.table import MapTable
-from onesided.run.folder import read_json
+from onesided.run.folder import make_folder, read_json
 
 CUTTING = "cutting.json"
 SUMMARY, PAGE = "summary.csv", "map.html"
@@ -156,13 +156,7 @@ class MapFiles:
 
     def make_folder(self) -> None:
         """Make the folder that all of them lie in; called once what was given can be used."""
-        folder = self.geojson.parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OnesidedError(
-                f"Cannot make the folder {folder} ({error.strerror}). Choose another place with -o."
-            ) from None
+        make_folder(self.geojson.parent, instead="Choose another place with -o.")
 
     def paths(self) -> list[Path]:
         """Return all files, the one that was asked for first."""

@@ -36,6 +36,16 @@ HELD_OUT = "held_out_hash"
 RUN_AS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
+def make_folder(folder: Path, *, instead: str) -> None:
+    """Make a folder and those above it; where that fails, say what to do instead."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OnesidedError(
+            f"Cannot make the folder {folder} ({error.strerror}). {instead}"
+        ) from None
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """One folder, one run.
@@ -57,12 +67,7 @@ class RunFolder:
         check_place(self.path, overwrite=overwrite)
         if not overwrite and self._has(MANIFEST):
             self._check_owner()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OnesidedError(
-                f"Cannot make the folder {self.path} ({error.strerror}). Choose another with -o."
-            ) from None
+        make_folder(self.path, instead="Choose another with -o.")
         self._remove(half_written(self.path))
         if overwrite:
             self._remove(self.path / name for name in OURS)
