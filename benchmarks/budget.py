@@ -1,17 +1,21 @@
-"""What minutes buy: the preset `quick` beside other methods at the same budget.
+"""What minutes, an hour and an evening buy: a preset beside other methods at the same budget.
 
-    python -m benchmarks.budget --root DATA     run what is missing, then print the table
-    python -m benchmarks.budget --table         print the table of the result file
-    python -m benchmarks.budget --docs          write docs/benchmarks/budget.md from it
+    python -m benchmarks.budget --root DATA              the preset quick: run what is missing,
+                                                         then print the table
+    python -m benchmarks.budget standard --root DATA     the same with the preset standard
+    python -m benchmarks.budget evening --root DATA      and with the preset evening
+    python -m benchmarks.budget standard --table         print the table of the result file
+    python -m benchmarks.budget standard --docs          write its page in docs/benchmarks
 
 NcPU runs as `onesided fit --data NAME` runs it; the others get the same data, network,
 batches, rates and epochs, and the true class prior where they need one. The numbers of
-the preset were chosen on training images of CIFAR-10 outside P and U; the other data
+the presets were chosen on training images of CIFAR-10 outside P and U; the other data
 sets, and every test set, were not looked at.
 """
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from benchmarks.command import main as command
 from benchmarks.grid import Budget, Entry, Grid, entry
@@ -19,12 +23,28 @@ from onesided.core.config import Settings, merge
 from onesided.run.presets import published_settings
 
 DATA = ("cifar10", "cifar100", "fashion-mnist", "digits")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A preset as a question: the name of its files, the heading of its page, what is asked."""
+
+    name: str
+    title: str
+    asked: str
+
+
+STUDIES = {
+    "quick": Study("budget", "What minutes buy", "what NcPU finds in minutes on two cores"),
+    "standard": Study("standard", "What an hour buys", "more steps and a wider network"),
+    "evening": Study("evening", "What an evening buys", "the longest that needs no night"),
+}
 WORDS = (
-    "The preset `quick`: what NcPU finds in minutes on two cores, without a class prior and "
-    "without negatives. Every other row has the same data, network, batches, learning rates and "
-    "number of epochs; `Supervised` sees all true classes and is the ceiling, not a competitor. "
-    "The preset's values were chosen on CIFAR-10 training images that are neither in P nor in U; "
-    "no test set chose anything, and the other data sets chose nothing at all."
+    "The preset `{preset}`: {asked}, without a class prior and without negatives. Every other row "
+    "has the same data, network, batches, learning rates and number of epochs; `Supervised` sees "
+    "all true classes and is the ceiling, not a competitor. The preset's values were chosen on "
+    "CIFAR-10 training images that are neither in P nor in U; no test set chose anything, and the "
+    "other data sets chose nothing at all."
 )
 
 
@@ -45,13 +65,15 @@ def rows_of(data_name: str, given: Settings, preset: str = "quick") -> list[Entr
     return [entry(label, data_name, budget, method) for label, method in methods.items()]
 
 
-def grid(names: Sequence[str], given: Settings) -> Grid:
+def grid(names: Sequence[str], given: Settings, preset: str = "quick") -> Grid:
     """Return the comparison on these data sets."""
+    study = STUDIES[preset]
     return Grid(
-        name="budget",
-        title="What minutes buy",
-        words=WORDS,
-        entries=tuple(row for name in names for row in rows_of(name, given)),
+        name=study.name,
+        title=study.title,
+        words=WORDS.format(preset=preset, asked=study.asked),
+        entries=tuple(row for name in names for row in rows_of(name, given, preset)),
+        module="budget" if preset == "quick" else f"budget {preset}",
     )
 
 
@@ -68,8 +90,10 @@ QUICK: Settings = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command."""
-    return command(grid(DATA, {}), grid(("toy-images",), QUICK), argv)
+    """Run the command; its first word may name the preset."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    preset = words.pop(0) if words and words[0] in STUDIES else "quick"
+    return command(grid(DATA, {}, preset), grid(("toy-images",), QUICK, preset), words)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def main(real: Grid, quick: Grid, argv: Sequence[str] | None = None) -> int:
 def parser(grid: Grid) -> argparse.ArgumentParser:
     """Return the options of a benchmark."""
     options = argparse.ArgumentParser(
-        prog=f"python -m benchmarks.{grid.name}",
+        prog=grid.command,
         description=f"{grid.title}. The same command goes on where it was stopped.",
     )
     instead = options.add_mutually_exclusive_group()
@@ -80,10 +80,10 @@ def _obey(options: argparse.Namespace, grid: Grid) -> int:
         quick = " --quick" if options.quick else ""
         raise DataNotFound(
             f"There is no {_as_known(results)} to make a table of. "
-            f"Run python -m benchmarks.{grid.name}{quick} first."
+            f"Run {grid.command}{quick} first."
         )
     if options.docs:
-        command = f"python -m benchmarks.{grid.name} --docs"
+        command = f"{grid.command} --docs"
         text = page(read_json(results), paper, source=_as_known(results), command=command)
         places.docs.mkdir(parents=True, exist_ok=True)
         RunFolder(places.docs, "").write_text(f"{grid.name}.md", text)

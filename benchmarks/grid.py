@@ -117,6 +117,7 @@ class Grid:
         entries: The rows.
         pairs: Labels (without, with) whose difference per seed is a table of its own.
         varied: Training settings that rows may differ in, because they are what is studied.
+        module: What stands after `python -m benchmarks.` to run it; its name unless told.
     """
 
     name: str
@@ -125,6 +126,7 @@ class Grid:
     entries: tuple[Entry, ...]
     pairs: tuple[tuple[str, str], ...] = ()
     varied: frozenset[str] = frozenset()
+    module: str = ""
 
     def __post_init__(self) -> None:
         """Refuse rows of unequal budgets: their table would compare the budgets."""
@@ -139,6 +141,11 @@ class Grid:
     def _budget_of(self, one: Entry) -> tuple[Settings, Settings, Settings]:
         train = {name: value for name, value in one.train.items() if name not in self.varied}
         return one.data, one.network, train
+
+    @property
+    def command(self) -> str:
+        """The command that runs it."""
+        return f"python -m benchmarks.{self.module or self.name}"
 
     @property
     def data_names(self) -> tuple[str, ...]:

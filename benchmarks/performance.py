@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks import step_page
+from benchmarks.budget import STUDIES
 from benchmarks.command import REPOSITORY, paper_figures
 from benchmarks.tables import finished, markdown, percents, section, spread
 from onesided.run.folder import RunFolder, read_json
@@ -39,11 +40,19 @@ class Goal:
 
 @dataclass(frozen=True)
 class Reached:
-    """What a preset reached on CIFAR-10: mean accuracy in percent, mean minutes, and both told."""
+    """What a preset reached on CIFAR-10: mean accuracy in percent, mean minutes, and both told.
+
+    Attributes:
+        accuracy: In percent, the mean of the seeds.
+        minutes: Of training, the mean of the seeds.
+        words: Both, as the table says them.
+        threads: How many cores took part, as the runs noted it.
+    """
 
     accuracy: float
     minutes: float
     words: str
+    threads: str
 
     @classmethod
     def by(cls, content: Content) -> "Reached | None":
@@ -55,7 +64,9 @@ class Reached:
         accuracy = percents(runs, "oa")
         minutes = [run["seconds"] / 60 for run in runs]
         words = f"{spread(accuracy, '.1f')} % in {spread(minutes, '.1f')}"
-        return cls(sum(accuracy) / len(runs), sum(minutes) / len(runs), words)
+        used = sorted({origin["threads"] for run in runs for origin in run["origins"]})
+        threads = " or ".join(map(str, used)) + (" thread" if used == [1] else " threads")
+        return cls(sum(accuracy) / len(runs), sum(minutes) / len(runs), words, threads)
 
 
 GOALS = (Goal(92, 20), Goal(95, 60), Goal(97.36, 180))
@@ -69,8 +80,8 @@ are useful, what was tried to need fewer, and what did not work. Every number co
 result file, with its machine, commit and seeds.
 """
 
-BUDGET_WORDS = """NcPU runs as `onesided fit --data NAME --preset quick` and `--preset standard`
-run it, without a class prior and without negatives. The goals were set before: they are the
+BUDGET_WORDS = """NcPU runs as `onesided fit --data NAME --preset quick` runs it (or `standard`, or
+`evening`), without a class prior and without negatives. The goals were set before: they are the
 paper's accuracy, and two steps towards it.
 """
 
@@ -133,6 +144,7 @@ def page() -> str:
         _part("What a step costs", "step", step_page.tables, "benchmarks/step.md"),
         _part("What minutes buy", "budget", _budget, "benchmarks/budget.md"),
         _part("What an hour buys", "standard", _grid, "benchmarks/standard.md"),
+        _part("What an evening buys", "evening", _grid, "benchmarks/evening.md"),
         _part("Which switches matter", "ablation", _grid, "benchmarks/ablation.md"),
         _part("With a pretrained network", "pretrained", _grid, "benchmarks/pretrained.md"),
         _part("Memory of a run on CIFAR-10", "memory", _memory, None),
@@ -143,17 +155,21 @@ def page() -> str:
 
 
 def _part(title: str, name: str, words: Any, more: str | None) -> str:  # noqa: ANN401
-    path = REPOSITORY / "benchmarks" / "results" / f"{name}.json"
-    if not path.exists():
-        return f"## {title}\n\nNot measured yet: run `python -m benchmarks.{name}`.\n"
+    content = _measured(name)
+    if content is None:
+        return f"## {title}\n\nNot measured yet.\n"
     link = f"\nIn full: [{more}]({more}).\n" if more else ""
-    return f"## {title}\n\n{words(read_json(path))}\n{link}"
+    return f"## {title}\n\n{words(content)}\n{link}"
+
+
+def _measured(name: str) -> Content | None:
+    path = REPOSITORY / "benchmarks" / "results" / f"{name}.json"
+    return read_json(path) if path.exists() else None
 
 
 def _budget(content: Content) -> str:
-    path = REPOSITORY / "benchmarks" / "results" / "standard.json"
-    standard = read_json(path) if path.exists() else None
-    aims = goals(content, standard)
+    by_preset = {preset: _measured(study.name) for preset, study in STUDIES.items()}
+    aims = goals({preset: one for preset, one in by_preset.items() if one is not None})
     return "\n".join([BUDGET_WORDS, aims, _grid(content), "", LIMITS, CHOICE])
 
 
@@ -164,12 +180,9 @@ def _grid(content: Content) -> str:
     return "\n\n".join(section(content, name, paper).replace("## ", "### ", 1) for name in names)
 
 
-def goals(quick: Content, standard: Content | None) -> str:
+def goals(presets: Mapping[str, Content]) -> str:
     """Return what was aimed at on CIFAR-10 beside what the presets reached."""
-    presets = {"quick": quick, "standard": standard}
-    reached = {
-        name: Reached.by(content) for name, content in presets.items() if content is not None
-    }
+    reached = {name: Reached.by(content) for name, content in presets.items()}
     measured = {name: one for name, one in reached.items() if one is not None}
     if not measured:
         return "On CIFAR-10 nothing has finished yet.\n"
@@ -181,7 +194,7 @@ def goals(quick: Content, standard: Content | None) -> str:
         )
         for goal in GOALS
     ]
-    columns = (f"`{name}`, one core, minutes" for name in measured)
+    columns = (f"`{name}`, minutes on {one.threads}" for name, one in measured.items())
     return markdown(("goal on two cores", *columns, "verdict"), rows) + "\n"
 
 

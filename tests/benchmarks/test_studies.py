@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import command, grid, methods, plugins
+from benchmarks import budget, command, grid, methods, plugins
 from onesided.methods import METHODS
 
 REAL = [plugins.grid(plugins.BUDGETS), methods.grid(methods.BUDGETS)]
@@ -40,6 +40,24 @@ def test_something_is_left_to_learn_after_every_warm_up(study: grid.Grid) -> Non
         warmup = getattr(one.config(seed=0).method, "warmup_epochs", 0)
         if one.method.get("alignment", "none") != "none":
             assert 0 < warmup <= one.config(seed=0).train.epochs / 2
+
+
+@pytest.mark.parametrize("preset", budget.STUDIES)
+def test_every_preset_is_measured_beside_the_same_rows_on_the_same_data(preset: str) -> None:
+    study = budget.grid(budget.DATA, {}, preset)
+    labels = ["NcPU", "CE", "nnPU", "nnPU + robust", "Supervised"]
+    for name in budget.DATA:
+        assert [one.label for one in study.entries if one.data_name == name] == labels
+    for one in study.entries:
+        assert one.config(seed=0).prior == ("truth" if "nnPU" in one.label else "auto")
+
+
+def test_a_study_of_a_longer_preset_has_files_and_a_command_of_its_own(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert budget.main(["evening", "--quick", "--table", "--work", str(tmp_path)]) == 2
+    assert "python -m benchmarks.budget evening --quick first" in capsys.readouterr().err
+    assert len({study.name for study in budget.STUDIES.values()}) == len(budget.STUDIES)
 
 
 def test_every_method_of_the_library_has_a_row_for_every_data_set() -> None:

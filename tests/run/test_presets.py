@@ -121,10 +121,12 @@ def test_another_variant_keeps_the_weights_of_its_data_set() -> None:
     assert (entropy("paper"), entropy("released"), entropy("budget")) == (0.5, 0.5, 0.0)
 
 
-def test_standard_has_more_steps_and_a_wider_network_for_images_than_quick() -> None:
-    quick, standard = preset_of("quick", {}), preset_of("standard", {})
+def test_a_longer_preset_has_more_steps_and_a_wider_network_for_images() -> None:
+    quick, standard, evening = (preset_of(name, {}) for name in ("quick", "standard", "evening"))
     assert standard["train"]["epochs"] == 4 * quick["train"]["epochs"]
-    assert standard["network"]["width"] > quick["network"]["width"]
+    assert evening["train"]["epochs"] > standard["train"]["epochs"]
+    widths = [settings["network"]["width"] for settings in (quick, standard, evening)]
+    assert widths == sorted(set(widths))
     assert "width" not in preset_of("quick", {}, images=False)["network"]
 
 
@@ -139,6 +141,7 @@ def test_methods_that_pair_p_with_u_say_so_before_they_are_built(method: str) ->
         ("quick", "folders", {}, 64),
         ("quick", "folders", {"name": "efficientnet_lite0"}, None),
         ("standard", "folders", {}, None),
+        ("evening", "folders", {}, None),
         ("quick", "cifar10", {}, None),
     ],
 )

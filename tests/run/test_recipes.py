@@ -126,7 +126,7 @@ def test_there_is_one_recipe_for_every_published_row_of_a_method_that_exists() -
 
 
 @every_recipe
-@pytest.mark.parametrize("preset", ["quick", "standard", "paper"])
+@pytest.mark.parametrize("preset", ["quick", "standard", "evening", "paper"])
 def test_a_recipe_gives_a_run_of_its_method_on_its_data(path: Path, preset: str) -> None:
     config = resolved(path.parent.name, path.stem, preset)
     assert config.data.name == path.parent.name

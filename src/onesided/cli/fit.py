@@ -48,7 +48,9 @@ def fit(
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option("--preset", help="quick (minutes, the default), standard (an hour) or paper."),
+        typer.Option(
+            "--preset", help="quick (minutes, the default), standard (an hour), evening or paper."
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of the run.")] = None,

@@ -65,7 +65,7 @@ def map(
     ] = None,
     method: Annotated[str | None, typer.Option("--method", help="See onesided methods.")] = None,
     preset: Annotated[
-        str, typer.Option("--preset", help="quick (minutes), standard (an hour) or paper.")
+        str, typer.Option("--preset", help="quick (minutes), standard (an hour), evening or paper.")
     ] = "quick",
     epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of the run.")] = None,

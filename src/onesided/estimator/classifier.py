@@ -69,7 +69,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         method: Name of the method, see `onesided methods`.
-        preset: How much to spend: quick (minutes), standard (an hour) or paper.
+        preset: How much to spend: quick (minutes), standard (an hour), evening or paper.
         prior: Share of positives among the unlabelled, for methods that need it; "auto"
             estimates it.
         epochs: Passes over the data; None lets the preset choose.

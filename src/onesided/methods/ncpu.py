@@ -141,7 +141,7 @@ class NcPUConfig(AlignmentConfig, VariantConfig):
         variants={
             "paper": "the published mathematics (default)",
             "released": "the six switches as the authors' code sets them",
-            "budget": "ours, for runs of minutes: the presets quick and standard take it",
+            "budget": "ours, for runs of minutes to hours: the presets below `paper` take it",
             "features": "the same with class pairs, which help once features have formed: the "
             "presets take it on a frozen network",
         },
