@@ -79,8 +79,7 @@ def _obey(options: argparse.Namespace, grid: Grid) -> int:
     if (options.docs or options.table) and not results.exists():
         quick = " --quick" if options.quick else ""
         raise DataNotFound(
-            f"There is no {_as_known(results)} to make a table of. "
-            f"Run {grid.command}{quick} first."
+            f"There is no {_as_known(results)} to make a table of. Run {grid.command}{quick} first."
         )
     if options.docs:
         command = f"{grid.command} --docs"
