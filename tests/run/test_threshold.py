@@ -203,10 +203,21 @@ def test_a_share_that_scores_do_not_tell_is_refused_but_costs_no_training() -> N
     assert after.value == 0.5
     assert after.rule == rule
     assert "cannot be told" in after.notices[0]
-    assert after.notices[0].endswith("Until then, a half decides.")
+    assert after.notices[0].endswith("For now a half decides.")
     for given in (parse_rule("prior=0.2"), parse_rule("recall=0.9"), HALF):
         known = choose_threshold(given, scored, None)
         assert threshold_after_training(given, scored, None) == known
+
+
+@pytest.mark.parametrize("text", ["recall=0.9", "max-f1"])
+def test_scores_that_are_all_zero_cost_no_training_either(text: str) -> None:
+    zero, labelled = np.zeros(60), np.arange(60) < 20
+    scored, rule = Scored(zero, labelled, zero, labelled), parse_rule(text)
+    with pytest.raises(DataError, match="zero"):
+        choose_threshold(rule, scored, None)
+    after = threshold_after_training(rule, scored, None)
+    assert (after.value, after.rule) == (0.5, rule)
+    assert "zero" in after.notices[0]
 
 
 def test_a_prior_from_the_scores_it_judges_is_not_called_independent_of_them() -> None:

@@ -24,6 +24,10 @@ Positive = Float[np.ndarray, "positives"]
 Unlabelled = Float[np.ndarray, "unlabelled"]
 
 
+class NoThreshold(DataError):
+    """These scores do not tell where the rule cuts; other scores would, or another rule."""
+
+
 @dataclass(frozen=True)
 class ThresholdRule:
     """How the threshold is found.
@@ -111,7 +115,7 @@ def recall_threshold(
     wanted = math.ceil(recall * len(positive_scores) - 1e-9)
     lowest = float(np.sort(positive_scores)[::-1][wanted - 1])
     if lowest <= 0:
-        raise DataError(
+        raise NoThreshold(
             f"No threshold gives a recall of {recall:g}: the model gives a score of zero to "
             f"{int((positive_scores <= 0).sum())} of {len(positive_scores)} held-out positives."
         )
@@ -128,7 +132,7 @@ def lee_liu_threshold(positive_scores: Positive, unlabelled_scores: Unlabelled) 
     cuts = np.unique(np.concatenate([positive_scores, unlabelled_scores]))
     cuts = cuts[cuts > 0]
     if not len(cuts):
-        raise DataError("All scores are zero, so there is no threshold to choose.")
+        raise NoThreshold("All scores are zero, so there is no threshold to choose.")
     criterion = lee_liu(positive_scores, unlabelled_scores, cuts)
     best = int(np.argmax(criterion))
     return _just_below(float(cuts[best]), np.append(cuts, 0.0))

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from onesided.core.config import read_toml
-from onesided.core.errors import ConfigError, DataError
+from onesided.core.errors import ConfigError
 from onesided.core.leaning import OWN_SCORES
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.threshold import (
     HALF,
+    NoThreshold,
     ThresholdRule,
     lee_liu,
     lee_liu_threshold,
@@ -28,10 +29,6 @@ from onesided.run.own_scores import Untold, own_prior
 from onesided.run.prior import PriorUsed
 from onesided.run.scored import Scored, judge, judge_held_out
 from onesided.run.threshold_files import StoredFiles
-
-
-class ShareUntold(DataError):
-    """The rule calls as many as are positive, and the scores do not tell how many are."""
 
 
 @dataclass(frozen=True)
@@ -103,15 +100,15 @@ def choose_threshold(rule: ThresholdRule, scored: Scored, prior: float | None) -
 
 
 def threshold_after_training(rule: ThresholdRule, scored: Scored, prior: float | None) -> Chosen:
-    """Return the threshold of a rule, or a half where only a share that nobody knows is missing.
+    """Return the threshold of a rule, or a half where these scores do not tell it.
 
     A refusal would cost the training that came before, and the threshold can be moved later.
     """
     try:
         return choose_threshold(rule, scored, prior)
-    except ShareUntold as untold:
+    except NoThreshold as untold:
         half = choose_threshold(HALF, scored, None)
-        return replace(half, rule=rule, reason=f"{untold} Until then, a half decides.")
+        return replace(half, rule=rule, reason=f"{untold} For now a half decides.")
 
 
 def _fixed_words(value: float) -> str:
@@ -150,7 +147,7 @@ def _by_prior(
         assert pair is not None
         estimate = own_prior(*pair)
         if isinstance(estimate, Untold):
-            raise ShareUntold(
+            raise NoThreshold(
                 f"The share of positives among the unlabelled items {estimate.words} Name it, as "
                 "in prior=0.3, or choose by another rule, as recall=0.9."
             )
