@@ -14,9 +14,11 @@ from onesided.core.errors import ContractError
 from onesided.core.rng import generator
 from onesided.data.augment import augment
 from onesided.data.dataset import PUDataset, Selection
+from onesided.data.pieces import piece_length
 from onesided.data.samples import ImageKind
 
 SWEEP_BATCH = 512
+"""Rows that go through a network at once; fewer of large images, see `piece_length`."""
 
 
 @contextmanager
@@ -31,13 +33,20 @@ def evaluating(module: nn.Module) -> Iterator[None]:
         module.train(training)
 
 
+def chunks(values: Selection) -> Iterator[np.ndarray]:
+    """Yield all rows in order, as many at a time as memory bears."""
+    length = min(SWEEP_BATCH, piece_length(values.sample_shape))
+    for start in range(0, len(values), length):
+        yield np.arange(start, min(start + length, len(values)))
+
+
 def run_over(
     function: Callable[[Tensor], Tensor], values: Selection, device: torch.device
 ) -> Tensor:
     """Return the function's outputs on plain views, in row order, on the CPU."""
     parts = []
-    for start in range(0, len(values), SWEEP_BATCH):
-        chunk = torch.from_numpy(values.take(slice(start, start + SWEEP_BATCH)))
+    for rows in chunks(values):
+        chunk = torch.from_numpy(values.take(rows))
         plain = chunk.float().div_(255) if chunk.dtype == torch.uint8 else chunk.float()
         parts.append(function(plain.to(device)).cpu())
     return torch.cat(parts)
@@ -70,9 +79,8 @@ class MethodSweep:
         data = self.parts[of]
         outputs = []
         with evaluating(self.module):
-            for start in range(0, len(data), SWEEP_BATCH):
-                rows = np.arange(start, min(start + SWEEP_BATCH, len(data)))
-                place = (self.clock.stage, self.clock.epoch, of, start)
+            for rows in chunks(data.values):
+                place = (self.clock.stage, self.clock.epoch, of, int(rows[0]))
                 random = generator(self.clock.seed, "sweep", *place)
                 chunk = torch.from_numpy(data.values.take(rows))
                 images = augment(chunk, self.kind, view, random)

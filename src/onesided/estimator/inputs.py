@@ -17,9 +17,9 @@ from onesided.data.arrays import ChannelAxis, checked_values
 from onesided.data.files import Found, printable
 from onesided.data.folder import WORDS, Group, OneSided, read_groups
 from onesided.data.images import decode_all
+from onesided.data.pieces import piece_length
 from onesided.data.samples import ImageKind
 from onesided.run.config import OwnConfig
-from onesided.run.scores_file import piece_length
 
 PathLike = str | os.PathLike[str]
 Items = ArrayLike | Sequence[PathLike]

@@ -18,17 +18,16 @@ from onesided.core.errors import CheckpointError, DataNotFound
 from onesided.data.agreement import check_share_readable
 from onesided.data.files import printable
 from onesided.data.items import Items, name_of, open_items
+from onesided.data.pieces import PIECE, piece_length
 from onesided.engine.checkpoint import replacing
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
 from onesided.engine.predict import Predictor
 from onesided.run.folder import RESULT, csv_text, read_result
 from onesided.run.scores_file import (
-    PIECE,
     PartialScores,
     ScoredItem,
     entry,
     partial_scores,
-    piece_length,
 )
 
 COLUMNS = ("path", "score", "rank", "decision")

@@ -1,0 +1,30 @@
+"""Sweeps: every row once, in order, and no more of them at a time than memory bears."""
+
+import numpy as np
+import pytest
+import torch
+
+from onesided.data import pieces
+from onesided.data.dataset import Selection
+from onesided.engine.sweep import chunks, run_over
+
+
+@pytest.mark.parametrize(
+    ("shape", "lengths"),
+    [((3, 2, 2), [512, 188]), ((7,), [512, 188])],
+)
+def test_small_samples_go_through_by_512(shape: tuple[int, ...], lengths: list[int]) -> None:
+    values = Selection(np.zeros((700, *shape), np.uint8), np.arange(700))
+    assert [len(rows) for rows in chunks(values)] == lengths
+
+
+def test_large_images_go_through_in_smaller_pieces_with_the_same_outputs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 3 * (3 * 4 * 4) + 1)
+    random = np.random.default_rng(0)
+    pool = random.integers(0, 256, (10, 3, 4, 4), dtype=np.uint8)
+    values = Selection(pool, np.array([9, 2, 2, 5, 0, 7, 1]))
+    assert [rows.tolist() for rows in chunks(values)] == [[0, 1, 2], [3, 4, 5], [6]]
+    sums = run_over(lambda images: images.sum(dim=(1, 2, 3)), values, torch.device("cpu"))
+    assert sums.numpy() == pytest.approx(pool[values.index].sum(axis=(1, 2, 3)) / 255, rel=1e-5)
