@@ -9,6 +9,7 @@ from onesided.core.errors import DataError
 from onesided.geo.footprints import Buildings
 from onesided.geo.summary import summarise, write_summary
 from onesided.geo.table import MapTable
+from onesided.run.prior import PriorUsed
 from tests.geo.maps import houses, table
 
 COUNT, MARKED = 2000, 200
@@ -72,8 +73,19 @@ def test_figures_name_what_they_rest_on_and_claim_no_independence() -> None:
     assert precision.low <= precision.value
 
 
+GIVEN = PriorUsed(0.25, None, None, "given")
+
+
+def test_a_share_that_was_estimated_before_training_says_by_what() -> None:
+    estimated = PriorUsed(0.25, 0.2, 0.35, "KM2")
+    lines = {line.figure: line for line in summarise(separated(0.3)[0], prior=estimated).lines}
+    share = lines["damaged among the unmarked, share"]
+    assert (share.value, share.low, share.high, share.leaning) == (0.25, 0.2, 0.35, "")
+    assert "estimated by KM2" in share.rests_on
+
+
 def test_a_share_that_was_given_is_used() -> None:
-    lines = {line.figure: line for line in summarise(separated(0.3)[0], prior=0.25).lines}
+    lines = {line.figure: line for line in summarise(separated(0.3)[0], prior=GIVEN).lines}
     assert lines["damaged among the unmarked, share"].value == 0.25
     assert lines["damaged among all, share"].value == pytest.approx(0.1 + 0.9 * 0.25)
     assert not any(line.leaning for line in lines.values())

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from onesided.geo.request import Prepared, Request
     from onesided.geo.summary import Summary
     from onesided.geo.table import MapTable
+    from onesided.run.prior import PriorUsed
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ def train_and_draw(job: Job, given: "Settings", preset: str, *, overwrite: bool)
     from onesided.run.execute import run
     from onesided.run.folder import check_place
     from onesided.run.presets import resolve
+    from onesided.run.prior import PriorUsed
 
     # What is wrong is told at once, not after an hour of cutting.
     checked = resolve(given, preset)
@@ -72,7 +74,7 @@ def train_and_draw(job: Job, given: "Settings", preset: str, *, overwrite: bool)
     return _draw(
         job,
         Seen(prepared, chips, table),
-        prior=config.prior if isinstance(config.prior, float) else None,
+        prior=PriorUsed.of_result(result.content),
         unseen=False,
         told=(*loaded.notices, *result.content["warnings"]),
     )
@@ -86,6 +88,7 @@ def draw_by_model(job: Job, model: Path, prior: str | None) -> Drawn:
     from onesided.geo.mapping import check_images_fit, read_cutting, score_chips
     from onesided.geo.request import prepare
     from onesided.run.config import check_prior
+    from onesided.run.prior import PriorUsed
 
     known = check_prior(prior) if prior is not None else None
     _, description = load_model(model)
@@ -101,7 +104,7 @@ def draw_by_model(job: Job, model: Path, prior: str | None) -> Drawn:
     return _draw(
         job,
         Seen(prepared, chips, table),
-        prior=known if isinstance(known, float) else None,
+        prior=PriorUsed(known, None, None, "given") if isinstance(known, float) else None,
         unseen=True,
         told=(told,),
     )
@@ -134,7 +137,9 @@ def _cut(job: Job, prepared: "Prepared", size: int) -> "Chips":
     return chips
 
 
-def _draw(job: Job, seen: Seen, *, prior: float | None, unseen: bool, told: Sequence[str]) -> Drawn:
+def _draw(
+    job: Job, seen: Seen, *, prior: "PriorUsed | None", unseen: bool, told: Sequence[str]
+) -> Drawn:
     from onesided.geo.mapping import write_files
     from onesided.geo.summary import summarise
 

@@ -69,7 +69,7 @@ class Summary:
 def summarise(
     table: MapTable,
     *,
-    prior: float | None = None,
+    prior: PriorUsed | None = None,
     truth: Mapping[str, int] | None = None,
     unseen: bool = False,
 ) -> Summary:
@@ -77,7 +77,7 @@ def summarise(
 
     Args:
         table: The map.
-        prior: Share of damaged among the unmarked where somebody knows it.
+        prior: Share of damaged among the unmarked; None reads it off the held-out scores.
         truth: Class of some buildings by name, for reporting only.
         unseen: Whether the model was trained elsewhere, so that every building is held out.
     """
@@ -87,8 +87,7 @@ def summarise(
     checks = _truth_lines(table, truth) if truth is not None else []
     if not len(positive) or not len(unlabelled):
         return Summary((*counts, *checks), None, ())
-    given = None if prior is None else PriorUsed(prior, None, None, "given")
-    share = given or own_prior(positive, unlabelled)
+    share = prior or own_prior(positive, unlabelled)
     known = share if isinstance(share, PriorUsed) else None
     evaluation = evaluate_pu(
         positive,
@@ -127,11 +126,12 @@ def _share_lines(table: MapTable, share: PriorUsed | Untold) -> list[Line]:
         return [Line(unmarked, None, rests_on=f"{NOT_ESTIMATED}: it {share.words}")]
     own = share.origin == OWN_SCORES
     leaning = OPTIMISTIC if own else ""
-    rests_on = (
-        f"It is {READ_OFF}. The truth may also lie below the interval."
-        if own
-        else "The share was given."
-    )
+    if own:
+        rests_on = f"It is {READ_OFF}. The truth may also lie below the interval."
+    elif share.interval is None:
+        rests_on = "The share was given."
+    else:
+        rests_on = f"The share was estimated by {share.origin} before training."
     marked = float(table.marked[table.scored].mean())
 
     def of_all(value: float | None) -> float | None:

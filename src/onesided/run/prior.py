@@ -1,5 +1,6 @@
 """Where the class prior comes from, for the methods that cannot do without one."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -50,6 +51,12 @@ class PriorUsed:
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
         return {**asdict(self), "notes": list(self.notes)}
+
+    @classmethod
+    def of_result(cls, result: Mapping[str, Any]) -> "PriorUsed | None":
+        """Return the prior that a `result.json` records, None where it records none."""
+        known = result.get("prior")
+        return None if known is None else cls(**{**known, "notes": tuple(known["notes"])})
 
 
 def find_prior(prior: Prior, split: PUSplit, seed: int) -> PriorUsed:

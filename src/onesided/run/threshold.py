@@ -198,7 +198,7 @@ def set_threshold(run: Path, rule: ThresholdRule) -> dict[str, Any]:
     The result is written last: killed before, the same command does everything again.
     """
     result, scored = read_result(run), Scored.load(run / SCORED)
-    prior = _prior_of(result)
+    prior = PriorUsed.of_result(result)
     chosen = new_threshold(run, rule)
     told = (result.get("threshold_rule") or {}).get("explained")
     notices = [text for text in result.get("notices", []) if text != told]
@@ -217,18 +217,13 @@ def set_threshold(run: Path, rule: ThresholdRule) -> dict[str, Any]:
 
 def new_threshold(run: Path, rule: ThresholdRule) -> Chosen:
     """Return the threshold that a finished run would get, or refuse; writes nothing."""
-    prior = _prior_of(read_result(run))
+    prior = PriorUsed.of_result(read_result(run))
     named = _given_prior(run) if prior is None else prior.value
     if prior is not None and prior.origin == OWN_SCORES:
         named = None  # nobody named it; the rule estimates it again, and says so
     scored = Scored.load(run / SCORED)
     StoredFiles.read(run, scored)  # refuses what could not be written again
     return choose_threshold(rule, scored, named)
-
-
-def _prior_of(result: dict[str, Any]) -> PriorUsed | None:
-    known = result.get("prior")
-    return None if known is None else PriorUsed(**{**known, "notes": tuple(known["notes"])})
 
 
 def _given_prior(run: Path) -> float | None:
