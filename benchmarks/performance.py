@@ -128,7 +128,7 @@ there, the largest gains first:
   hard votes, the gate beside the judge's votes, twice the rate, orthogonalised steps (Muon), four
   times the weight of the alignment, a term that goes on calling all of U negative beside the votes,
   scores averaged over an image and its mirror image.
-- Worse: images of 24 pixels in the first half of a run, which saves a third of that half's time (the
+- Worse: images of 24 pixels in the first half of a run, which saves a third of its time (the
   ranking was still behind an epoch later, where the trial was stopped); a third stage and no early
   halving, at the same cost per step (one epoch seen).
 - Not tried: self-supervised starts.
