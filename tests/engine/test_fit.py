@@ -12,11 +12,12 @@ from torch import Tensor
 from onesided.core.batch import Losses, Outputs, PUBatch
 from onesided.core.clock import Clock, Pace, Stage
 from onesided.core.errors import CheckpointError, ConfigError, Interrupted, TrainingFailed
+from onesided.engine import fit as loop
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher, fit
 from onesided.engine.optimise import learn_only
 from onesided.engine.train_config import TrainConfig
-from onesided.methods.base import GradientMethod
+from onesided.methods.base import GradientMethod, Method
 from tests.contract.cases import CASES, Case, build, equal_states, toy_split, train
 
 CE = Case("ce")
@@ -69,6 +70,16 @@ def test_a_signal_finishes_the_step_saves_and_tells_its_exit_code(
     state = Checkpoints(tmp_path / "last.pt", "case").load()
     assert state is not None
     assert (state.position.epoch, state.position.step) == (1, 1)
+
+
+def test_batches_made_in_advance_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trained(*, in_advance: bool) -> Method:
+        monkeypatch.setattr(loop, "has_room", lambda device: in_advance)
+        method = build(Case("ncpu"), toy_split())
+        train(method, toy_split())
+        return method
+
+    assert equal_states(trained(in_advance=True), trained(in_advance=False))
 
 
 def test_handlers_of_signals_are_given_back() -> None:

@@ -18,6 +18,7 @@ from onesided.core.rng import numpy_generator
 from onesided.data.augment import GENTLER
 from onesided.data.dataset import PUDataset, PUSplit
 from onesided.data.loader import Loader
+from onesided.engine.ahead import has_room, one_ahead
 from onesided.engine.checkpoint import Checkpoints, Position, TrainingState
 from onesided.engine.interrupt import StopRequest, stop_requests
 from onesided.engine.log import EpochLog, Row, Tally
@@ -185,7 +186,8 @@ class _Training:
         if self.train.views == "gentle":
             views = {role: GENTLER.get(strength, strength) for role, strength in views.items()}
         rows = None if stage.rows is None else stage.rows.cpu().numpy()
-        for now, batch in self.loader.epoch(clock, views, self._batching(stage), rows):
+        batches = self.loader.epoch(clock, views, self._batching(stage), rows)
+        for now, batch in one_ahead(batches) if has_room(self.device) else batches:
             with self._autocast():
                 outputs = network(batch, now)
             outputs, whole = gather_outputs(outputs), gather_batch(batch)

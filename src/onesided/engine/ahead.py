@@ -1,0 +1,42 @@
+"""The next batch is made while a step runs, where a core or another device is free for it.
+
+A batch depends on its clock alone, so it is the same whoever makes it and when.
+"""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+
+
+def one_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield the same items, each made in another thread while the one before it is in use.
+
+    What making one raises is raised where it would have been yielded.
+    """
+    end = object()
+    with ThreadPoolExecutor(1, thread_name_prefix="next-batch") as maker:
+        coming = maker.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = maker.submit(next, items, end)
+            yield item  # type: ignore[misc]  # not the end
+
+
+def has_room(device: torch.device) -> bool:
+    """Return whether a thread beside the step does not take its core.
+
+    With as many threads as cores the views would only be made at another time, and the
+    step's threads wait for the one whose core was taken.
+    """
+    return device.type != "cpu" or torch.get_num_threads() < _cores()
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

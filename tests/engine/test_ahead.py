@@ -1,0 +1,73 @@
+"""One batch ahead: the same batches, one at most in advance, and nothing left running."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from onesided.engine import ahead
+from onesided.engine.ahead import has_room, one_ahead
+
+
+def test_the_same_items_come_in_the_same_order() -> None:
+    assert list(one_ahead(iter(range(20)))) == list(range(20))
+    assert list(one_ahead(iter([]))) == []
+
+
+def test_none_is_an_item_like_any_other() -> None:
+    assert list(one_ahead(iter([1, None, 2]))) == [1, None, 2]
+
+
+def test_at_most_one_item_is_made_in_advance() -> None:
+    made: list[int] = []
+
+    def making() -> Iterator[int]:
+        for number in range(10):
+            made.append(number)
+            yield number
+
+    for used in one_ahead(making()):
+        assert len(made) <= used + 2
+
+
+def test_items_are_made_in_another_thread_while_the_one_before_is_in_use() -> None:
+    second_is_made = threading.Event()
+
+    def making() -> Iterator[int]:
+        yield threading.get_ident()
+        second_is_made.set()
+        yield threading.get_ident()
+
+    items = one_ahead(making())
+    assert next(items) != threading.get_ident()
+    assert second_is_made.wait(timeout=60), "nobody asked for the second item yet"
+    assert len(list(items)) == 1
+
+
+def test_what_goes_wrong_is_told_where_the_item_would_have_come() -> None:
+    def making() -> Iterator[int]:
+        yield 1
+        raise ValueError("no second")
+
+    items = one_ahead(making())
+    assert next(items) == 1
+    with pytest.raises(ValueError, match="no second"):
+        next(items)
+
+
+def test_stopping_early_leaves_no_thread_behind() -> None:
+    items = one_ahead(iter(range(100)))
+    next(items)
+    items.close()  # type: ignore[attr-defined]
+    assert not any(thread.name.startswith("next-batch") for thread in threading.enumerate())
+
+
+def test_there_is_room_on_a_free_core_or_beside_another_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ahead, "_cores", lambda: torch.get_num_threads())
+    assert not has_room(torch.device("cpu"))
+    assert has_room(torch.device("meta"))
+    monkeypatch.setattr(ahead, "_cores", lambda: torch.get_num_threads() + 1)
+    assert has_room(torch.device("cpu"))
