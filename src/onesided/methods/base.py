@@ -139,6 +139,11 @@ class DirectMethod(Protocol):
 Method = GradientMethod | DirectMethod
 
 
+MOST_GENTLE_EPOCHS = 30
+"""Passes after which a few positives, shown nearly unchanged, are known by heart: on small data
+the published views then find more of the others."""
+
+
 def short_training(batch_size: int) -> Settings:
     """Return how to train in a few epochs, measured on CIFAR-10 training images.
 

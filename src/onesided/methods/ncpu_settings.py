@@ -7,7 +7,7 @@ from pydantic import Field
 
 from onesided.core.config import Settings
 from onesided.methods.alignment import AlignmentConfig
-from onesided.methods.base import short_training
+from onesided.methods.base import MOST_GENTLE_EPOCHS, short_training
 from onesided.methods.variant import VariantConfig
 from onesided.state.prototypes import Normalisation
 
@@ -94,13 +94,14 @@ class NcPUSettings(AlignmentConfig, VariantConfig):
 
         A row votes once per epoch, so beta must forget as much over the whole run as the
         paper's does over 1300 epochs. The warm-up keeps a longer share, because features
-        have to form before votes mean anything; with the variants for short runs three epochs
-        are enough, or a quarter of a longer run.
+        have to form before votes mean anything. With the variants for short runs three epochs
+        are enough, and through gentle views they must be: a wide network then begins to know
+        the labelled positives by heart, and calls fewer and fewer of the others positive.
         """
         if epochs >= PAPER_EPOCHS:
             return self
         if self.variant in ("budget", "features"):
-            warmup = min(0.5 * epochs, max(3, 0.25 * epochs))
+            warmup = min(0.5 * epochs, 3 if epochs <= MOST_GENTLE_EPOCHS else 0.25 * epochs)
         else:
             warmup = 0.3 * epochs
         return self.model_copy(
