@@ -16,7 +16,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ import torch
 
 from benchmarks.command import REPOSITORY
 from benchmarks.origin import origin
+from benchmarks.step_compiled import compiled_backbone
 from benchmarks.step_limit import seconds_of_products
 from benchmarks.step_page import page, tables
 from benchmarks.step_sides import Problem, Sides, in_turns
@@ -43,18 +44,20 @@ class Size:
         batch: Rows in a batch; the paper's is 256, of which ResNet-18 would take minutes.
         repeats: How often each side is timed.
         scored: Pictures that inference is timed on.
+        compiles: Whether `torch.compile` is timed too; it takes a minute to get ready.
     """
 
     batch: int
     repeats: int
     scored: int
+    compiles: bool = True
 
 
 SIZES: Mapping[str, Size] = {
     "small": Size(batch=256, repeats=5, scored=512),
     "resnet18": Size(batch=64, repeats=3, scored=64),
 }
-QUICK = Size(batch=8, repeats=1, scored=4)
+QUICK = Size(batch=8, repeats=1, scored=4, compiles=False)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -111,7 +114,7 @@ def _cases(options: argparse.Namespace) -> Iterable[tuple[str, Size]]:
     for network in [options.network] if options.network else SIZES:
         usual = QUICK if options.quick else SIZES[network]
         batch, repeats = options.batch or usual.batch, options.repeats or usual.repeats
-        yield network, Size(batch, repeats, usual.scored)
+        yield network, replace(usual, batch=batch, repeats=repeats)
 
 
 def measured(cases: Iterable[tuple[str, Size]]) -> dict[str, Any]:
@@ -157,6 +160,7 @@ def times(network: str, size: Size) -> dict[str, Any]:
             "inference": sum(call.flop() for call in score_calls) / 1e9,
         },
         "seconds": seconds,
+        "compiling": compiled_backbone(problem, repeats=size.repeats) if size.compiles else None,
     }
 
 

@@ -58,7 +58,8 @@ def section(record: Mapping[str, Any]) -> str:
             ]
         )
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"## {record['network']}\n\n{sizes}\n\n{table}\n\n{in_words(record)}"
+    words = "\n\n".join(filter(None, [in_words(record), on_compiling(record.get("compiling"))]))
+    return f"## {record['network']}\n\n{sizes}\n\n{table}\n\n{words}"
 
 
 def in_words(record: Mapping[str, Any]) -> str:
@@ -72,6 +73,24 @@ def in_words(record: Mapping[str, Any]) -> str:
         f"convolutions no step can be more than {most:.2f} times as fast as the reference; this "
         f"one is {step['reference'] / step['ours']:.2f} times as fast."
     )
+
+
+def on_compiling(measured: Mapping[str, Any] | None) -> str:
+    """Return whether `torch.compile` would pay; nothing where it was not timed."""
+    if measured is None:
+        return ""
+    if "failed" in measured:
+        return f"`torch.compile` could not be timed: {measured['failed']}"
+    eager, compiled = measured["eager"], measured["compiled"]
+    words = (
+        f"The backbone alone, forward and back, takes {milliseconds(eager)} as it is and "
+        f"{milliseconds(compiled)} compiled by `torch.compile`, which takes "
+        f"{measured['warm_up']:.0f} s to get ready"
+    )
+    if compiled >= eager:
+        return f"{words}: it never pays here, and is not used."
+    steps = measured["warm_up"] / (eager - compiled)
+    return f"{words}: it pays after {steps:.0f} steps. It is not used."
 
 
 def where_measured(content: Content) -> str:

@@ -200,6 +200,22 @@ def test_the_page_divides_what_the_file_holds() -> None:
     assert "0123456789ab." in text
 
 
+@pytest.mark.parametrize(
+    ("measured", "words"),
+    [
+        ({"eager": 0.2, "compiled": 0.25, "warm_up": 30.0}, "250 ms compiled by `torch.compile`"),
+        ({"eager": 0.2, "compiled": 0.25, "warm_up": 30.0}, "30 s to get ready: it never pays"),
+        ({"eager": 0.2, "compiled": 0.1, "warm_up": 30.0}, "it pays after 300 steps"),
+        ({"failed": "No compiler."}, "could not be timed: No compiler."),
+    ],
+)
+def test_the_page_says_whether_compiling_pays(measured: dict[str, Any], words: str) -> None:
+    content = fake_content()
+    assert "torch.compile" not in tables(content)
+    content["networks"][0]["compiling"] = measured
+    assert words in tables(content)
+
+
 def test_the_command_measures_writes_and_shows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
