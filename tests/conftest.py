@@ -47,6 +47,8 @@ def _join_and_work(rank: int, worker: Worker, folder: Path) -> None:
     )
     try:
         torch.save(dict(worker()), folder / f"{rank}.pt")
+        # Together: gloo may abort in a process whose partner left while it was still at work.
+        dist.barrier()
     finally:
         dist.destroy_process_group()
 

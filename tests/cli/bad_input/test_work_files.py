@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onesided.data import cache
-from onesided.run import scores_file
+from onesided.data import cache, pieces
 from tests.cli.bad_input.refusals import (
     NO_JSON,
     Damage,
@@ -131,7 +130,7 @@ def stopped(
     trained: Path, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """The folder that a killed ranking left, with all pieces scored and nothing written."""
-    monkeypatch.setattr(scores_file, "PIECE", 16)
+    monkeypatch.setattr(pieces, "PIECE", 16)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
