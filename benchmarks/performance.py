@@ -112,8 +112,8 @@ there, the largest gains first:
   With the first layer computed the three are close on a part of them: see the switches below.
 - **The share of votes.** A network that learns from its own votes calls more and more positive. Its
   share of positives as votes began is kept: the line between the classes moves, the share does not.
-- **When votes begin.** After three passes. A wide network that went on telling P from U called fewer
-  and fewer of the held-out positives positive, pass by pass: it knew the labelled ones by heart.
+- **When votes begin.** After three passes. A wide network that went on telling P from U called
+  fewer and fewer of the held-out positives positive: it knew the labelled ones by heart.
 - P and U weighing alike, as in the paper, lets the positives found in U outweigh the negatives.
   Classes weighing alike stops that.
 - Class pairs (the paper's NoiSNCL), switched on after a short warm-up, made the ranking worse in
