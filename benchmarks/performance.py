@@ -82,7 +82,8 @@ result file, with its machine, commit and seeds.
 
 BUDGET_WORDS = """NcPU runs as `onesided fit --data NAME --preset quick` runs it (or `standard`, or
 `evening`), without a class prior and without negatives. The goals were set before: they are the
-paper's accuracy, and two steps towards it.
+paper's accuracy, and two steps towards it. `standard` was measured while votes still began after
+a quarter of its passes, and has to be measured again.
 """
 
 LIMITS = """What limits it: a thousand labelled positives say what the class looks like only to

@@ -7,16 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.step_sides import CPU, Problem, in_turns
-from onesided.engine.memory_format import arrange
+from benchmarks.step_sides import Problem, in_turns
 
 
 def compiled_backbone(problem: Problem, *, repeats: int) -> dict[str, Any]:
     """Return median seconds as it is and compiled, and the seconds until it is compiled.
 
-    Where there is no compiler, the reason instead.
+    Where there is no compiler, the reason instead. The problem is arranged by `Sides` already.
     """
-    arrange(problem.method, problem.sample_shape, CPU)
     backbone = problem.method.backbone
     pictures = torch.from_numpy(problem.data.values.take(slice(None))).float().div_(255)
     compiled = torch.compile(backbone)
