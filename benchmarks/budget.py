@@ -9,8 +9,8 @@
 
 NcPU runs as `onesided fit --data NAME` runs it; the others get the same data, network,
 batches, rates and epochs, and the true class prior where they need one. The numbers of
-the presets were chosen on training images of CIFAR-10 outside P and U; the other data
-sets, and every test set, were not looked at.
+the presets were chosen on training images of CIFAR-10 (outside P and U; when votes begin,
+on held-out P and U); the other data sets, and every test set, were not looked at.
 """
 
 import sys
@@ -43,8 +43,8 @@ WORDS = (
     "The preset `{preset}`: {asked}, without a class prior and without negatives. Every other row "
     "has the same data, network, batches, learning rates and number of epochs; `Supervised` sees "
     "all true classes and is the ceiling, not a competitor. The preset's values were chosen on "
-    "CIFAR-10 training images that are neither in P nor in U; no test set chose anything, and the "
-    "other data sets chose nothing at all."
+    "CIFAR-10 training images that are neither in P nor in U, and when votes begin on held-out "
+    "images of P and U; no test set chose anything, and the other data sets chose nothing at all."
 )
 
 
