@@ -75,24 +75,29 @@ def find_images(folder: Path) -> list[Found]:
     return list(list_images(folder).images)
 
 
-def list_images(folder: Path) -> Listing:
+def list_images(folder: Path, prefix: str = "") -> Listing:
     """Return the image files of a folder, nested ones too, and what else lies there.
 
     Links to files and folders are followed; a folder that can be reached in several
     ways is read once, under its own place where it has one, so loops end. Hidden files
     and folders, whose names start with a dot, are left out.
+
+    Args:
+        folder: Where to look.
+        prefix: What every name starts with, before the path from the folder.
     """
     others = Counter[str]()
-    images = stream_images(folder, others)
+    images = stream_images(folder, others, prefix)
     return Listing(tuple(sorted(images, key=lambda file: os.fsencode(file.name))), others)
 
 
-def stream_images(folder: Path, others: Counter[str]) -> Iterator[Found]:
+def stream_images(folder: Path, others: Counter[str], prefix: str = "") -> Iterator[Found]:
     """Yield what `list_images` returns, in no order, without a list of all files in memory.
 
     Args:
         folder: Where to look.
         others: Gets the count of files with other endings.
+        prefix: What every name starts with.
     """
     endings = ", ".join(ACCEPTED_ENDINGS)
     shown = printable(folder.as_posix())
@@ -100,7 +105,7 @@ def stream_images(folder: Path, others: Counter[str]) -> Iterator[Found]:
         problem = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
         raise DataNotFound(f"The folder {shown} {problem}. Give a folder of images ({endings}).")
     is_empty = True
-    for file in _visible_files(folder):
+    for file in _visible_files(folder, prefix):
         ending = os.path.splitext(file.name)[1].lower()
         if ending in ACCEPTED_ENDINGS:
             is_empty = False
@@ -135,9 +140,9 @@ def describe(endings: Counter[str]) -> str:
     return ", ".join(f"{count} {ending}" for ending, count in endings.most_common(5))
 
 
-def _visible_files(root: Path) -> Iterator[Found]:
+def _visible_files(root: Path, start: str) -> Iterator[Found]:
     seen: set[tuple[int, int]] = set()
-    own, linked = deque([(root, "")]), deque[tuple[Path, str]]()
+    own, linked = deque([(root, start)]), deque[tuple[Path, str]]()
     while own or linked:
         # Real places before links: a file's name must not depend on a link beside it.
         folder, prefix = (own or linked).popleft()

@@ -19,7 +19,7 @@ from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.agreement import Size
 from onesided.data.cache import DecodeCache
 from onesided.data.dataset import Scenario
-from onesided.data.files import Found, Listing, describe, list_images, printable, visible_folders
+from onesided.data.files import Found, describe, list_images, printable, visible_folders
 from onesided.data.images import Decoded, Progress, check_readable, decode_all
 from onesided.data.samples import ImageKind, Samples
 
@@ -91,11 +91,12 @@ def read_folders(
     folders = {POSITIVE: positives, UNKNOWN: unlabelled}
     if negatives is not None:
         folders[NEGATIVE] = negatives
-    listings = {label: list_images(folder) for label, folder in folders.items()}
     called = _distinct_names(folders)
+    listings = {
+        label: list_images(folder, f"{called[label]}/") for label, folder in folders.items()
+    }
     groups = [
-        Group(label, _shown(folders[label]), _below(called[label], listing))
-        for label, listing in listings.items()
+        Group(label, _shown(folders[label]), listing.images) for label, listing in listings.items()
     ]
     decode = partial(decode_all, size=size, progress=progress, cache=cache)
     read = read_groups(groups, decode, tolerate=tolerate, scenario=scenario, kind=kind)
@@ -132,7 +133,7 @@ def read_class_folders(
     """
     classes = _class_folders(root)
     prefix = f"{_own_name(root)}/".lstrip("/")
-    found = [_below(prefix + folder.name, list_images(folder)) for folder in classes]
+    found = [list_images(folder, f"{prefix}{folder.name}/").images for folder in classes]
     decode = partial(decode_all, channels=channels, size=size, tolerate=tolerate, what=_shown(root))
     decoded = decode([file for files in found for file in files], progress=progress, cache=cache)
     index_of = {file.name: index for index, files in enumerate(found) for file in files}
@@ -287,10 +288,6 @@ def _distinct_names(folders: dict[int, Path]) -> dict[int, str]:
 
 def _own_name(folder: Path) -> str:
     return Path(os.path.abspath(folder)).name
-
-
-def _below(prefix: str, listing: Listing) -> list[Found]:
-    return [replace(file, name=f"{prefix}/{file.name}") for file in listing.images]
 
 
 def _printable_names(decoded: Decoded) -> tuple[tuple[str, str], ...]:

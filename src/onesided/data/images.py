@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -241,26 +241,28 @@ class _Job:
 
 
 def _decoded(found: Sequence[Found], stored: Stored) -> Decoded:
-    judged = [(file.name, outcome) for file, outcome in zip(found, stored.outcomes, strict=True)]
-    kept = [(name, outcome.digest) for name, outcome in judged if outcome.has_pixels]
+    def judged() -> Iterator[tuple[str, Outcome]]:
+        return zip((file.name for file in found), stored.outcomes, strict=True)
+
     return Decoded(
         values=stored.values,
-        kept=tuple(name for name, _ in kept),
-        digests=tuple(digest for _, digest in kept),
-        skipped=tuple((name, outcome.reason) for name, outcome in judged if outcome.reason),
+        kept=tuple(name for name, outcome in judged() if outcome.has_pixels),
+        digests=tuple(outcome.digest for _, outcome in judged() if outcome.has_pixels),
+        skipped=tuple((name, outcome.reason) for name, outcome in judged() if outcome.reason),
         notices=stored.notices,
-        copies=tuple((name, outcome.digest) for name, outcome in judged if outcome.is_copy),
+        copies=tuple((name, outcome.digest) for name, outcome in judged() if outcome.is_copy),
     )
 
 
 def _survey(found: Sequence[Found], each: Each) -> tuple[dict[int, Header], dict[int, str]]:
     headers: dict[int, Header] = {}
     reasons: dict[int, str] = {}
+    kinds: dict[Header, Header] = {}  # a folder's images are mostly alike: each kind is kept once
     for row, header in each(found, range(len(found)), lambda file: read_header(file.path)):
         if isinstance(header, Unreadable):
             reasons[row] = header.reason
         else:
-            headers[row] = header
+            headers[row] = kinds.setdefault(header, header)
     return headers, reasons
 
 

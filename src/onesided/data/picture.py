@@ -50,7 +50,7 @@ _UPRIGHT = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Header:
     """What is known of an image before its pixels are read.
 
