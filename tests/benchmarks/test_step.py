@@ -14,7 +14,7 @@ from torch import Tensor
 
 from benchmarks.step import main
 from benchmarks.step_limit import Product, noting_products
-from benchmarks.step_page import page, tables
+from benchmarks.step_page import Goal, page, tables
 from benchmarks.step_reference import PlainNcPU, plain_views, window
 from benchmarks.step_sides import Problem, Sides
 from onesided.core.batch import Mixed
@@ -214,6 +214,24 @@ def test_the_page_says_whether_compiling_pays(measured: dict[str, Any], words: s
     assert "torch.compile" not in tables(content)
     content["networks"][0]["compiling"] = measured
     assert words in tables(content)
+
+
+@pytest.mark.parametrize(
+    ("goal", "ours", "limit", "words"),
+    [
+        (Goal("step", "reference", 5), 2.0, 1.0, "5.00x, reached"),
+        (Goal("step", "reference", 5), 4.0, 1.0, "2.50x, missed"),
+        (Goal("step", "reference", 5), 5.0, 4.0, "2.00x, missed; the products alone allow 2.50x"),
+        (Goal("step", "limit", 0.7), 5.0, 4.0, "80%, reached"),
+        (Goal("step", "limit", 0.7), 8.0, 4.0, "50%, missed"),
+        (Goal("views", "reference", 5), 4.0, None, "2.50x, missed"),
+    ],
+)
+def test_a_missed_goal_says_whether_anybody_could_reach_it(
+    goal: Goal, ours: float, limit: float | None, words: str
+) -> None:
+    seconds = {"reference": 10.0, "ours": ours} | ({} if limit is None else {"limit": limit})
+    assert goal.verdict(seconds) == words
 
 
 def test_the_command_measures_writes_and_shows(
