@@ -10,10 +10,14 @@ import typer
 from onesided.cli.options import (
     Assignments,
     Data,
+    Epochs,
     Json,
+    Method,
     Positives,
+    Preset,
     Quiet,
     Root,
+    RunSeed,
     Table,
     Threshold,
     Unlabelled,
@@ -42,18 +46,13 @@ def fit(
     table: Table = None,
     data: Data = None,
     root: Root = None,
-    method: Annotated[str | None, typer.Option("--method", help="See onesided methods.")] = None,
+    method: Method = None,
     compare: Annotated[
         str | None, typer.Option("--compare", help="Methods to train beside it, as in ce,nnpu.")
     ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            "--preset", help="quick (minutes, the default), standard (an hour), evening or paper."
-        ),
-    ] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the run.")] = None,
+    preset: Preset = None,
+    epochs: Epochs = None,
+    seed: RunSeed = None,
     backbone: Annotated[
         str | None,
         typer.Option(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from onesided.cli.options import Json, Quiet
+from onesided.cli.options import Epochs, Json, Method, Preset, Quiet, RunSeed
 
 
 def map(
@@ -63,12 +63,10 @@ def map(
         float | None,
         typer.Option("--margin", min=0, max=8, help="Surroundings in sizes. [default: 0.5]"),
     ] = None,
-    method: Annotated[str | None, typer.Option("--method", help="See onesided methods.")] = None,
-    preset: Annotated[
-        str, typer.Option("--preset", help="quick (minutes), standard (an hour), evening or paper.")
-    ] = "quick",
-    epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the run.")] = None,
+    method: Method = None,
+    preset: Preset = None,
+    epochs: Epochs = None,
+    seed: RunSeed = None,
     backbone: Annotated[
         str | None, typer.Option("--backbone", help="auto, small, resnet18, resnet34 or mlp.")
     ] = None,
@@ -149,7 +147,7 @@ def map(
             quiet=quiet or as_json,
         )
         if model is None:
-            drawn = train_and_draw(job, given, preset, overwrite=overwrite)
+            drawn = train_and_draw(job, given, preset or "quick", overwrite=overwrite)
         else:
             check_goes_with_model(given)
             drawn = draw_by_model(job, model, prior)

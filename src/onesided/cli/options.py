@@ -34,6 +34,16 @@ Threshold = Annotated[
     typer.Option("--threshold", help="prior, max-f1, recall=0.9, top-k=500 or a number like 0.7."),
 ]
 
+Method = Annotated[str | None, typer.Option("--method", help="See onesided methods.")]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset", help="quick (minutes, the default), standard (an hour), evening or paper."
+    ),
+]
+Epochs = Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")]
+RunSeed = Annotated[int | None, typer.Option("--seed", help="Seed of the run.")]
+
 GOES_WITH = {
     "--data": ("--root",),
     "--table": ("--test", "--tolerate", "--cache"),
