@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shapely  # type: ignore[import-untyped, unused-ignore]
+from safetensors.torch import save_file
 
 from onesided.geo.vector import Layer, read_layer
 from onesided.metrics.pu import proxy_auc
+from onesided.nets.build import NetworkConfig, build_backbone
 from tests.cli.command import Outcome, assert_refused, call, contents
 from tests.cli.pictures import BLUE, RED, draw
 from tests.geo.fakes import FakeScene, write_geotiff_scene, write_xbd_event
@@ -134,6 +136,24 @@ def test_a_model_needs_nobody_marked(scene: FakeScene, mapped: Path, tmp_path: P
     again = read_layer(tmp_path / "again.geojson").columns["score"]
     first = read_layer(mapped / "damage.geojson").columns["score"]
     np.testing.assert_allclose(again, first, rtol=1e-4, atol=1e-6)
+
+
+def test_a_map_by_features_of_a_frozen_network_serves_another_place_without_their_file(
+    scene: FakeScene, tmp_path: Path
+) -> None:
+    weights = tmp_path / "mine.safetensors"
+    drawn = build_backbone(NetworkConfig(width=0.25), (3, 16, 16), [0.5] * 3, [0.5] * 3)
+    save_file(drawn.state_dict(), weights)
+    made = tmp_path / "made.gpkg"
+    words = ("--weights", weights, "--freeze")
+    outcome = call("map", *given(scene), "-o", made, *TINY, *words, "--quiet")
+    assert outcome.exit_code == 0, outcome.err
+    weights.unlink()
+    again, model = tmp_path / "again.gpkg", ("--model", tmp_path / "made-run", "--quiet")
+    outcome = call("map", *given(scene), "-o", again, *model, "--allow-degenerate")
+    assert outcome.exit_code == 0, outcome.err
+    first, second = (read_layer(path).columns["score"] for path in (made, again))
+    np.testing.assert_allclose(first, second, atol=1e-6)
 
 
 def test_stretch_goes_with_the_model(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def check_goes_with_model(given: "Settings") -> None:
             raise ConfigError(
                 f"--model takes a finished model as it is, and a setting of {key} was given. "
                 "Leave --model out to train, or leave out --size, --margin, --method, --epochs, "
-                "--seed, --backbone and --set."
+                "--seed, --backbone, --weights, --freeze and --set."
             )
 
 

@@ -9,8 +9,10 @@ import typer
 
 from onesided.cli.options import (
     Assignments,
+    Backbone,
     Data,
     Epochs,
+    Freeze,
     Json,
     Method,
     Positives,
@@ -21,6 +23,7 @@ from onesided.cli.options import (
     Table,
     Threshold,
     Unlabelled,
+    Weights,
     data_name,
     without_strangers,
 )
@@ -53,19 +56,9 @@ def fit(
     preset: Preset = None,
     epochs: Epochs = None,
     seed: RunSeed = None,
-    backbone: Annotated[
-        str | None,
-        typer.Option(
-            "--backbone",
-            help="auto, small, resnet18, resnet34, mlp, or efficientnet_lite0 (pretrained).",
-        ),
-    ] = None,
-    weights: Annotated[
-        Path | None, typer.Option("--weights", help="First weights, a .safetensors file.")
-    ] = None,
-    freeze: Annotated[
-        bool, typer.Option("--freeze", help="Train only a head on features: fast without a GPU.")
-    ] = False,
+    backbone: Backbone = None,
+    weights: Weights = None,
+    freeze: Freeze = False,
     prior: Annotated[
         str | None,
         typer.Option("--prior", help="auto, or the share of positives among the unlabelled."),

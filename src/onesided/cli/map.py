@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from onesided.cli.options import Epochs, Json, Method, Preset, Quiet, RunSeed
+from onesided.cli.options import (
+    Backbone,
+    Epochs,
+    Freeze,
+    Json,
+    Method,
+    Preset,
+    Quiet,
+    RunSeed,
+    Weights,
+)
 
 
 def map(
@@ -67,9 +77,9 @@ def map(
     preset: Preset = None,
     epochs: Epochs = None,
     seed: RunSeed = None,
-    backbone: Annotated[
-        str | None, typer.Option("--backbone", help="auto, small, resnet18, resnet34 or mlp.")
-    ] = None,
+    backbone: Backbone = None,
+    weights: Weights = None,
+    freeze: Freeze = False,
     prior: Annotated[
         str | None, typer.Option("--prior", help="auto, or the share of damaged among the rest.")
     ] = None,
@@ -115,6 +125,8 @@ def map(
                 "data.margin": margin,
                 "method.name": method,
                 "network.name": backbone,
+                "network.weights": weights,
+                "network.trained": "head" if freeze else None,
                 "train.epochs": epochs,
                 "prior": prior,
                 "seed": seed,

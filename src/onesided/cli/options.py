@@ -43,6 +43,19 @@ Preset = Annotated[
 ]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")]
 RunSeed = Annotated[int | None, typer.Option("--seed", help="Seed of the run.")]
+Backbone = Annotated[
+    str | None,
+    typer.Option(
+        "--backbone",
+        help="auto, small, resnet18, resnet34, mlp, or efficientnet_lite0 (pretrained).",
+    ),
+]
+Weights = Annotated[
+    Path | None, typer.Option("--weights", help="First weights, a .safetensors file.")
+]
+Freeze = Annotated[
+    bool, typer.Option("--freeze", help="Train only a head on features: fast without a GPU.")
+]
 
 GOES_WITH = {
     "--data": ("--root",),
