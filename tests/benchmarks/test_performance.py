@@ -1,0 +1,65 @@
+"""The page on speed and budgets: what its verdicts follow from."""
+
+from typing import Any
+
+import pytest
+
+from benchmarks.performance import Goal, Reached, ceilings, goals
+from tests.benchmarks.fakes import fake_content, fake_record, figures
+
+
+def on_cifar10(label: str, seed: int, accuracy: float, *, seconds: float = 60) -> dict[str, Any]:
+    record = fake_record(label, seed, figures(accuracy))
+    return {**record, "data": "cifar10", "seconds": seconds}
+
+
+def cells(table: str, first: str) -> list[str]:
+    line = next(line for line in table.splitlines() if line.startswith(f"| {first} |"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def reached(accuracy: float, minutes: float) -> Reached:
+    return Reached(accuracy, minutes, words="", threads="")
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "minutes", "verdict"),
+    [
+        (95.0, 60.0, "reached by `long`"),
+        (94.0, 60.0, "`long` is 1.0 points short"),
+        (99.0, 61.0, "`short` is 2.0 points short"),
+    ],
+)
+def test_a_preset_that_takes_too_long_does_not_reach_a_goal(
+    accuracy: float, minutes: float, verdict: str
+) -> None:
+    presets = {"short": reached(93.0, 6), "long": reached(accuracy, minutes)}
+    assert Goal(95, 60).verdict(presets) == verdict
+
+
+def test_where_nothing_is_fast_enough_the_verdict_says_so() -> None:
+    assert Goal(95, 60).verdict({"long": reached(99, 70)}) == "no preset took so little"
+
+
+def test_a_goal_is_held_against_the_mean_of_the_seeds() -> None:
+    runs = [on_cifar10("NcPU", seed, 0.9 + 0.05 * seed, seconds=600) for seed in (0, 1)]
+    assert cells(goals({"quick": fake_content(*runs)}), "92 % in 20 minutes") == [
+        "92 % in 20 minutes",
+        "92.5 ± 3.5 % in 10.0 ± 0.0",
+        "reached by `quick`",
+    ]
+
+
+def test_the_ceiling_is_compared_on_seeds_that_both_have() -> None:
+    runs = [
+        on_cifar10("NcPU", 0, 0.9),
+        on_cifar10("NcPU", 1, 0.5),
+        on_cifar10("Supervised", 0, 0.96),
+        on_cifar10("Supervised", 2, 0.5),
+    ]
+    table = ceilings({"quick": fake_content(*runs)})
+    assert cells(table, "`quick`")[1:] == ["1", "90.0", "96.0", "6.0"]
+
+
+def test_without_a_ceiling_the_page_says_so() -> None:
+    assert "no seed has finished both" in ceilings({"quick": fake_content()})
