@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks import step_page
 from benchmarks.budget import STUDIES
 from benchmarks.command import REPOSITORY, paper_figures
+from benchmarks.records import Record
 from benchmarks.tables import finished, markdown, percents, section, spread
 from onesided.run.folder import RunFolder, read_json
 
@@ -232,7 +233,7 @@ def _by_seed(content: Content, label: str) -> dict[int, float]:
     return {run["seed"]: one for run, one in zip(runs, percents(runs, "oa"), strict=True)}
 
 
-def _on_cifar10(content: Content, label: str) -> list[Mapping[str, Any]]:
+def _on_cifar10(content: Content, label: str) -> list[Record]:
     asked = ("cifar10", label)
     return [run for run in finished(content["runs"]) if (run["data"], run["label"]) == asked]
 
