@@ -17,7 +17,7 @@ from benchmarks.folders import stage
 from benchmarks.origin import origin
 from onesided.run.folder import RunFolder
 
-PRESETS = ("quick", "standard")
+PRESETS = ("quick", "standard", "evening")
 ROWS = 41_000
 
 
