@@ -1,4 +1,4 @@
-"""Which switches of NcPU's variant `budget` matter: each put back alone to the paper's.
+"""Which switches of NcPU's variant `budget` matter: each turned alone.
 
 python -m benchmarks.ablation --root DATA     run what is missing, then print the table
 python -m benchmarks.ablation --table         print the table of the result file
@@ -31,7 +31,7 @@ CHANGES: Mapping[str, Settings] = {
 PUBLISHED_VIEWS = "published views"
 WORDS = (
     "NcPU's variant `budget` on a part of CIFAR-10, and what happens when one of its switches is "
-    "put back to the paper's form alone. The choice of these switches was made before, on "
+    "turned alone: to the paper's form, or off. The choice of these switches was made before, on "
     "training images outside P and U; this table reports it and chose nothing."
 )
 

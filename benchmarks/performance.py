@@ -5,6 +5,7 @@
 Measures nothing itself: what a result file does not hold, the page says is not measured.
 """
 
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,15 @@ from benchmarks import step_page
 from benchmarks.budget import STUDIES
 from benchmarks.command import REPOSITORY, paper_figures
 from benchmarks.records import Record
-from benchmarks.tables import finished, markdown, percents, section, spread
+from benchmarks.tables import (
+    commit_words,
+    finished,
+    machine_words,
+    markdown,
+    percents,
+    section,
+    spread,
+)
 from onesided.run.folder import RunFolder, read_json
 
 Content = Mapping[str, Any]
@@ -29,31 +38,29 @@ class Goal:
     minutes: int
 
     def verdict(self, measured: Mapping[str, "Reached"]) -> str:
-        """Return whether a preset that took no longer reached it, and which."""
-        # Goals are whole minutes, and so is what is held against them.
-        in_time = {n: one for n, one in measured.items() if round(one.minutes) <= self.minutes}
-        if not in_time:
+        """Return whether runs of a preset that took no longer reached it, and which."""
+        in_time = {name: one.within(self.minutes) for name, one in measured.items()}
+        accuracy = {name: statistics.fmean(runs) for name, runs in in_time.items() if runs}
+        if not accuracy:
             return "no preset took so little"
-        name, best = max(in_time.items(), key=lambda item: item[1].accuracy)
-        short = self.accuracy - best.accuracy
-        return f"`{name}` is {short:.1f} points short" if short > 0 else f"reached by `{name}`"
+        best = max(accuracy, key=accuracy.__getitem__)
+        short = self.accuracy - accuracy[best]
+        told = f"`{best}` is {short:.1f} points short" if short > 0 else f"reached by `{best}`"
+        counted, all_runs = len(in_time[best]), len(measured[best].runs)
+        return told if counted == all_runs else f"{told} in {counted} of {all_runs} runs"
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What a preset reached on CIFAR-10: mean accuracy in percent, mean minutes, and both told.
+    """What a preset reached on CIFAR-10.
 
     Attributes:
-        accuracy: In percent, the mean of the seeds.
-        minutes: Of training, the mean of the seeds.
-        words: Both, as the table says them.
-        threads: How many cores took part, as the runs noted it.
+        runs: Accuracy in percent and minutes of training, of each seed.
+        threads: How many threads they had, as the runs noted it.
     """
 
-    accuracy: float
-    minutes: float
-    words: str
-    threads: str
+    runs: Sequence[tuple[float, float]]
+    threads: str = ""
 
     @classmethod
     def by(cls, content: Content) -> "Reached | None":
@@ -61,12 +68,21 @@ class Reached:
         runs = _on_cifar10(content, "NcPU")
         if not runs:
             return None
-        accuracy = percents(runs, "oa")
         minutes = [run["seconds"] / 60 for run in runs]
-        words = f"{spread(accuracy, '.1f')} % in {spread(minutes, '.1f')}"
         used = sorted({origin["threads"] for run in runs for origin in run["origins"]})
         threads = " or ".join(map(str, used)) + (" thread" if used == [1] else " threads")
-        return cls(sum(accuracy) / len(runs), sum(minutes) / len(runs), words, threads)
+        return cls(list(zip(percents(runs, "oa"), minutes, strict=True)), threads)
+
+    def within(self, minutes: float) -> list[float]:
+        """Return the accuracy of the runs that took no longer."""
+        return [accuracy for accuracy, taken in self.runs if taken <= minutes]
+
+    @property
+    def words(self) -> str:
+        """Accuracy and minutes as the table says them; minutes are no sample, so their range."""
+        accuracy, minutes = zip(*self.runs, strict=True)
+        low, high = f"{min(minutes):.1f}", f"{max(minutes):.1f}"
+        return f"{spread(accuracy, '.1f')} % in {low if low == high else f'{low} to {high}'}"
 
 
 GOALS = (Goal(92, 20), Goal(95, 60), Goal(97.36, 180))
@@ -76,8 +92,9 @@ HEAD = """# Speed, and what small budgets buy
 <!-- python -m benchmarks.performance wrote this from the files in benchmarks/results -->
 
 The paper spends 1300 epochs on a run. This page says what a step costs here, how few steps
-are useful, what was tried to need fewer, and what did not work. Every number comes from a
-result file, with its machine, commit and seeds.
+are useful, what was tried to need fewer, and what did not work. Every number in a table comes from
+a result file in benchmarks/results, which holds machine, commit and seeds. Trials are told in words
+alone: one run each, and no file of theirs was kept.
 """
 
 BUDGET_WORDS = """NcPU runs as `onesided fit --data NAME --preset quick` runs it (or `standard`, or
@@ -85,24 +102,27 @@ BUDGET_WORDS = """NcPU runs as `onesided fit --data NAME --preset quick` runs it
 paper's accuracy, and two steps towards it.
 """
 
-LIMITS = """What limits it: a thousand labelled positives say what the class looks like only to
-features that have formed, and features form with steps. `Supervised`, which sees every true
-class, is the ceiling of the same number of steps; on features that have formed already (the
-section on pretrained networks) the same method loses far less to it.
+LIMITS = """What limits it: `Supervised`, which sees every true class, is the ceiling of the same
+network and number of steps. What lies below it is lost to not knowing the classes of U; what lies
+above it, to features that have not formed yet.
 """
 
 CHOICE = """The preset's values, the network and the switches of the variant `budget` were chosen on
-4,000 training images of CIFAR-10 that are neither in P nor in U, one seed each. What was learned
-there, the largest gains first:
+4,000 training images of CIFAR-10 that are neither in P (the labelled positives) nor in U (the
+unlabelled), one seed each; when votes begin, on held-out P and U. A vote is what the method
+believes of an unlabelled image, once per pass, and the judge is the network whose belief it is.
+What was learned, the largest gains first:
 
 - **Views.** The published views show a window of a fifth to the whole of an image; in a few epochs
   even a classifier that sees every true class learns little through them. Images that are only
-  moved by an eighth and mirrored gained most of all, for every method. Not so where a few
+  moved by an eighth and mirrored, and for the strong view recoloured with a patch hidden, gained
+  most of all, for every method. Not so where a few
   positives are passed over hundreds of times: on a scene with twenty marked buildings they were
   learned by heart, and the published views ranked better. So they stay where passes are many.
 - **The first layer** is computed from patches of training images (their principal patterns, scaled
-  to unit variance) and not learned. It gained more than twice the width did, and costs nothing.
-- **Halving by the largest of four neighbours** instead of by strides: a point at the same cost.
+  to unit variance) and not learned. It gained more than a network of twice the width did, and
+  costs nothing.
+- **Max-pooling** instead of strides, at the same cost.
 - **Positives in every batch.** At its natural share, a batch of 128 holds three labelled positives,
   and the mean over three is mostly noise. A fixed quarter ended that. Half the batch ranked a
   little better for half as many steps again; a sixteenth, once votes had begun, clearly worse. The
@@ -130,8 +150,8 @@ there, the largest gains first:
   hard votes, the gate beside the judge's votes, twice the rate, orthogonalised steps (Muon), four
   times the weight of the alignment, a term that goes on calling all of U negative beside the votes,
   scores averaged over an image and its mirror image.
-- Worse: images of 24 pixels in the first half of a run, which saves a third of its time (the
-  ranking was still behind an epoch later, where the trial was stopped); a third stage and no early
+- Worse: images of 24 pixels in the first half of a run (the ranking was still behind an epoch
+  later, where the trial was stopped); a third stage and no early
   halving, at the same cost per step (one epoch seen).
 - Not tried: self-supervised starts.
 """
@@ -158,7 +178,7 @@ def page() -> str:
         _part("Which switches matter", "ablation", _grid, "benchmarks/ablation.md"),
         _part("With a pretrained network", "pretrained", _grid, "benchmarks/pretrained.md"),
         _part("Memory of a run on CIFAR-10", "memory", _memory, None),
-        _part("Folders larger than memory", "folders", _folders, None),
+        _part("Large folders", "folders", _folders, None),
         _part("Buildings cut out of a large image", "mapping", _mapping, None),
     ]
     return "\n".join(parts)
@@ -239,8 +259,9 @@ def _on_cifar10(content: Content, label: str) -> list[Record]:
 
 
 def _memory(content: Content) -> str:
-    rows = [(f"`{row['preset']}`", f"{row['peak_mb']:.0f} MB") for row in content["rows"]]
-    return markdown(("preset", "peak memory"), rows)
+    measured = {row["preset"]: f"{row['peak_mb']:.0f} MB" for row in content["rows"]}
+    rows = [(f"`{preset}`", measured.get(preset, "not measured")) for preset in STUDIES]
+    return f"{markdown(('preset', 'peak memory'), rows)}\n\n{_measured_on(content)}"
 
 
 def _folders(content: Content) -> str:
@@ -254,7 +275,13 @@ def _folders(content: Content) -> str:
         for row in content["rows"]
         for kind in ("fit", "rank")
     ]
-    return markdown(("images", "peak memory", "files per second", "command"), rows)
+    words = (
+        f"Generated images of {content['side']} x {content['side']} pixels without compression, "
+        "decoded into a file and not into memory; `fit` trains CE for one epoch, and its seconds "
+        "hold decoding and training."
+    )
+    table = markdown(("images", "peak memory", "files per second", "command"), rows)
+    return f"{words}\n\n{table}\n\n{_measured_on(content)}"
 
 
 def _mapping(content: Content) -> str:
@@ -270,7 +297,13 @@ def _mapping(content: Content) -> str:
     words = (
         f"A tiled GeoTIFF of {side} x {side} pixels, footprints in another system of coordinates."
     )
-    return f"{words}\n\n" + markdown(("buildings", "crops per second", "peak memory"), rows)
+    table = markdown(("buildings", "crops per second", "peak memory"), rows)
+    return f"{words}\n\n{table}\n\n{_measured_on(content)}"
+
+
+def _measured_on(content: Content) -> str:
+    place = content["origin"]
+    return f"Measured on {machine_words(place['machine'])}, at commit {commit_words(place)}."
 
 
 if __name__ == "__main__":

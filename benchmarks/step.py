@@ -5,11 +5,12 @@ python -m benchmarks.step --network small      one of them
 python -m benchmarks.step --docs               write the page from the result file, run nothing
 python -m benchmarks.step --quick              tiny networks' worth of work: does it run here?
 
-Three ways are timed in turns, in one process, and medians compared: a plain reference of the
-same mathematics (`benchmarks.step_reference`), the step that `onesided fit` takes, and the limit,
-which is nothing but the convolutions and matrix products of that step, each in the memory
-format that suits it best. Nobody who computes the same numbers with the same convolutions is
-faster than the limit. Pictures are noise: what they show does not change how long they take.
+Three ways are timed in one process, and medians compared: a plain reference of the same
+mathematics (`benchmarks.step_reference`) in turns with the step that `onesided fit` takes, and
+before both the limit, which is nothing but the convolutions and matrix products of that step,
+each in the memory format that suits it best. Whoever computes the same numbers with the same
+convolutions is no faster than the limit, but for noise. Pictures are random: what they show does
+not change how long they take.
 """
 
 import argparse

@@ -20,7 +20,8 @@ HOW_TO_READ = (
     "Pillow picture by picture, prototypes updated sample by sample and the target network tensor "
     "by tensor in Python, pictures scored one at a time. The limit is the sum of the convolutions "
     "and matrix products alone, each in the memory format in which it is faster, with nothing "
-    "between them. Median of interleaved repetitions."
+    "between them. Medians; reference and ours take turns, the products are timed before them, so "
+    "a step at its limit may come out a few percent on either side of it."
 )
 
 
@@ -124,11 +125,12 @@ def in_words(record: Mapping[str, Any]) -> str:
     step = record["seconds"]["step"]
     work, limit = record["gflop"]["step"], step["limit"]
     most = step["reference"] / limit
+    ours = step["reference"] / step["ours"]
+    end = "this is such a step" if ours >= most else f"this one is {ours:.2f} times as fast"
     return (
         f"The products of a step are {work:.0f} GFLOP and run at {work / limit:.0f} GFLOP/s. "
-        f"They alone take {limit / step['reference']:.0%} of the reference's step, so with these "
-        f"convolutions no step can be more than {most:.2f} times as fast as the reference; this "
-        f"one is {step['reference'] / step['ours']:.2f} times as fast."
+        f"They alone take {limit / step['reference']:.0%} of the reference's step, so a step of "
+        f"nothing but these products would be {most:.2f} times as fast as the reference; {end}."
     )
 
 
@@ -146,8 +148,8 @@ def on_compiling(measured: Mapping[str, Any] | None) -> str:
     )
     if compiled >= eager:
         return f"{words}: it never pays here, and is not used."
-    steps = measured["warm_up"] / (eager - compiled)
-    return f"{words}: it pays after {steps:.0f} steps. It is not used."
+    passes = measured["warm_up"] / (eager - compiled)
+    return f"{words}: it pays after {passes:.0f} such passes. It is not used."
 
 
 def where_measured(content: Content) -> str:
@@ -159,8 +161,8 @@ def where_measured(content: Content) -> str:
         f"{here['platform']}; networks in {content['precision']}.",
         f"- Commit: {commit_words(place)}.",
         f"- Versions: {', '.join(f'{name} {v}' for name, v in place['versions'].items())}.",
-        f"- Date: {place['date']}; load of the machine at the start: {content['load']:g}. Above "
-        "the number of cores, the times are longer than the work needs.",
+        f"- Date: {place['date']}; load of the machine before it began: {content['load']:g}. What "
+        "else was at work made times longer than the work needs.",
     ]
     return "## Where it was measured\n\n" + "\n".join(lines)
 

@@ -179,8 +179,8 @@ def where_measured(content: Content) -> str:
     if dates:
         lines.append(f"- Runs began between {dates[0]} and {dates[-1]}.")
         lines.append(
-            f"- Load of the machine when runs began: up to {max(o['load'] for o in origins):g}; "
-            "above the number of cores, seconds are longer than the method needs."
+            f"- Load of the machine before runs began: up to {max(o['load'] for o in origins):g}. "
+            "What else was at work made seconds longer than the method needs."
         )
     return "## Where it was measured\n\n" + "\n".join(lines)
 

@@ -11,6 +11,7 @@ import pytest
 import shapely  # type: ignore[import-untyped, unused-ignore]
 from safetensors.torch import save_file
 
+from onesided.core.config import read_toml
 from onesided.geo.vector import Layer, read_layer
 from onesided.metrics.pu import proxy_auc
 from onesided.nets.build import NetworkConfig, build_backbone
@@ -138,16 +139,20 @@ def test_a_model_needs_nobody_marked(scene: FakeScene, mapped: Path, tmp_path: P
     np.testing.assert_allclose(again, first, rtol=1e-4, atol=1e-6)
 
 
-def test_a_map_by_features_of_a_frozen_network_serves_another_place_without_their_file(
+def test_a_map_by_features_of_a_frozen_network_is_drawn_again_without_their_file(
     scene: FakeScene, tmp_path: Path
 ) -> None:
     weights = tmp_path / "mine.safetensors"
     drawn = build_backbone(NetworkConfig(width=0.25), (3, 16, 16), [0.5] * 3, [0.5] * 3)
     save_file(drawn.state_dict(), weights)
     made = tmp_path / "made.gpkg"
-    words = ("--weights", weights, "--freeze")
-    outcome = call("map", *given(scene), "-o", made, *TINY, *words, "--quiet")
+    words = ("--epochs", "1", "--allow-degenerate", *SMALL, "--weights", weights, "--freeze")
+    outcome = call("map", *given(scene), "-o", made, *words, "--quiet")
     assert outcome.exit_code == 0, outcome.err
+    features = np.load(tmp_path / "made-run" / "features.npy")
+    assert features.shape == (COUNT, drawn.width)
+    settings = read_toml(tmp_path / "made-run" / "config.toml")
+    assert settings["method"]["variant"] == "features"
     weights.unlink()
     again, model = tmp_path / "again.gpkg", ("--model", tmp_path / "made-run", "--quiet")
     outcome = call("map", *given(scene), "-o", again, *model, "--allow-degenerate")
@@ -396,10 +401,19 @@ def test_the_folder_of_the_output_is_made_once_the_input_can_be_used(
     }
 
 
-def test_a_setting_beside_a_model_is_refused(
-    scene: FakeScene, mapped: Path, tmp_path: Path
+def test_weights_that_are_not_there_are_told_before_anything_is_cut(
+    scene: FakeScene, tmp_path: Path
 ) -> None:
-    outcome = call("map", *given(scene), "--model", mapped / "damage-run", "--epochs", 3,
+    words = ("-o", tmp_path / "x.gpkg", *TINY, "--weights", tmp_path / "lost.safetensors")
+    assert_refused(call("map", *given(scene), *words), "There is no file of weights")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [("--epochs", 3), ("--preset", "standard"), ("--freeze",)])
+def test_a_setting_beside_a_model_is_refused(
+    words: tuple[object, ...], scene: FakeScene, mapped: Path, tmp_path: Path
+) -> None:
+    outcome = call("map", *given(scene), "--model", mapped / "damage-run", *words,
                    "-o", tmp_path / "x.geojson")  # fmt: skip
     assert_refused(outcome, "--model takes a finished model as it is")
 

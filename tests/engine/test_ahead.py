@@ -71,3 +71,11 @@ def test_there_is_room_on_a_free_core_or_beside_another_device(
     assert has_room(torch.device("meta"))
     monkeypatch.setattr(ahead, "_cores", lambda: torch.get_num_threads() + 1)
     assert has_room(torch.device("cpu"))
+
+
+def test_processes_that_train_together_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    monkeypatch.setattr(ahead, "_cores", lambda: 2 * torch.get_num_threads())
+    assert not has_room(torch.device("cpu"))
+    monkeypatch.setattr(ahead, "_cores", lambda: 2 * torch.get_num_threads() + 1)
+    assert has_room(torch.device("cpu"))

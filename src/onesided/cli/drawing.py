@@ -56,6 +56,7 @@ def train_and_draw(job: Job, given: "Settings", preset: str, *, overwrite: bool)
     # What is wrong is told at once, not after an hour of cutting.
     checked = resolve(given, preset)
     choose_device(checked.train.device)
+    checked.network.weights_file()
     check_place(job.folder, overwrite=overwrite)
     assert isinstance(checked.data, ChipsConfig)
     prepared = prepare(job.stack, job.request)
@@ -65,7 +66,7 @@ def train_and_draw(job: Job, given: "Settings", preset: str, *, overwrite: bool)
     for sentence in loaded.notices:
         note(sentence, quiet=job.quiet)
     with counting(f"training {config.method.card.title}", quiet=job.quiet) as counter:
-        watcher = Watcher(step=counter.step, epoch=counter.epoch)
+        watcher = Watcher(step=counter.step, epoch=counter.epoch, embed=counter)
         result = run(config, loaded, job.folder, overwrite=overwrite, watcher=watcher)
     write_cutting(job.folder, prepared, checked.data.margin)
     write_report(job.folder)
@@ -151,17 +152,18 @@ def _draw(
     return Drawn(seen.table, summary, warnings, summary.degenerate)
 
 
-def check_goes_with_model(given: "Settings") -> None:
+def check_goes_with_model(given: "Settings", preset: str | None) -> None:
     """Refuse settings of a training where a finished model is used."""
     from onesided.core.errors import ConfigError
 
     trained = {"data": {"name": "chips"}}
-    for key, value in given.items():
+    asked = given if preset is None else {**given, "preset": preset}
+    for key, value in asked.items():
         if key != "prior" and value != trained.get(key):
             raise ConfigError(
                 f"--model takes a finished model as it is, and a setting of {key} was given. "
-                "Leave --model out to train, or leave out --size, --margin, --method, --epochs, "
-                "--seed, --backbone, --weights, --freeze and --set."
+                "Leave --model out to train, or leave out --size, --margin, --method, --preset, "
+                "--epochs, --seed, --backbone, --weights, --freeze and --set."
             )
 
 

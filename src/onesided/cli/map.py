@@ -161,6 +161,6 @@ def map(
         if model is None:
             drawn = train_and_draw(job, given, preset or "quick", overwrite=overwrite)
         else:
-            check_goes_with_model(given)
+            check_goes_with_model(given, preset)
             drawn = draw_by_model(job, model, prior)
     conclude(drawn, files, as_json=as_json, allow_degenerate=allow_degenerate)

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import torch
 
+from onesided.core.dist import world
+
 Item = TypeVar("Item")
 
 
@@ -32,7 +34,9 @@ def has_room(device: torch.device) -> bool:
     With as many threads as cores the views would only be made at another time, and the
     step's threads wait for the one whose core was taken.
     """
-    return device.type != "cpu" or torch.get_num_threads() < _cores()
+    # torchrun gives each process one thread; all of them share this machine's cores.
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE", world()))
+    return device.type != "cpu" or processes * torch.get_num_threads() < _cores()
 
 
 def _cores() -> int:

@@ -41,7 +41,7 @@ class NcPUSettings(AlignmentConfig, VariantConfig):
 
     variant: Literal["paper", "released", "budget", "features"] = "paper"
     """A bundle of switches: the published mathematics, what the authors' code does, or ours for
-    a thousandth of the paper's steps, on images or on features of a network that has learned.
+    a hundredth of the paper's steps, on images or on features of a network that has learned.
     Every switch can still be set alone."""
     disambiguation: Literal["none", "prototype", "prototype+threshold", "phantom"] = "phantom"
     """How targets of U move: never; by votes; by votes that the gate erases; by votes under a
