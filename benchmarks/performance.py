@@ -175,7 +175,7 @@ def page() -> str:
         _part("What minutes buy", "budget", _budget, "benchmarks/budget.md"),
         _part("What an hour buys", "standard", _grid, "benchmarks/standard.md"),
         _part("What an evening buys", "evening", _grid, "benchmarks/evening.md"),
-        _part("Which switches matter", "ablation", _grid, "benchmarks/ablation.md"),
+        _part("Which switches matter", "ablation", _switches, "benchmarks/ablation.md"),
         _part("With a pretrained network", "pretrained", _grid, "benchmarks/pretrained.md"),
         _part("Memory of a run on CIFAR-10", "memory", _memory, None),
         _part("Large folders", "folders", _folders, None),
@@ -213,6 +213,24 @@ def _grid(content: Content) -> str:
     paper = paper_figures(content["name"])
     names = dict.fromkeys(run["data"] for run in finished(content["runs"]))
     return "\n\n".join(section(content, name, paper).replace("## ", "### ", 1) for name in names)
+
+
+def _switches(content: Content) -> str:
+    return f"{_grid(content)}\n\n{what_matters(content)}"
+
+
+def what_matters(content: Content) -> str:
+    """Return which rows are more than a point of accuracy from the first, and which are not."""
+    labels = dict.fromkeys(run["label"] for run in finished(content["runs"]))
+    accuracy = {label: statistics.fmean(_by_seed(content, label).values()) for label in labels}
+    base, *others = accuracy
+    change = {label: accuracy[label] - accuracy[base] for label in others}
+    large = [f"{label} ({by:+.1f})" for label, by in change.items() if abs(by) >= 1]
+    small = [label for label, by in change.items() if abs(by) < 1]
+    return (
+        f"A point of accuracy or more from `{base}`: {', '.join(large) or 'none'}. Less than a "
+        f"point, which so few seeds can hardly tell from none: {', '.join(small) or 'none'}."
+    )
 
 
 def goals(presets: Mapping[str, Content]) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.performance import Goal, Reached, ceilings, goals
+from benchmarks.performance import Goal, Reached, ceilings, goals, what_matters
 from tests.benchmarks.fakes import fake_content, fake_record, figures
 
 
@@ -61,6 +61,14 @@ def test_the_ceiling_is_compared_on_seeds_that_both_have() -> None:
     ]
     table = ceilings({"quick": fake_content(*runs)})
     assert cells(table, "`quick`")[1:] == ["1", "90.0", "96.0", "6.0"]
+
+
+def test_switches_that_hardly_matter_are_told_apart_from_those_that_do() -> None:
+    rows = {"budget": 0.9, "views": 0.85, "votes": 0.905}
+    content = fake_content(*(on_cifar10(label, 0, one) for label, one in rows.items()))
+    large, small = what_matters(content).split(". ")
+    assert large == "A point of accuracy or more from `budget`: views (-5.0)"
+    assert small.endswith("none: votes.")
 
 
 def test_without_a_ceiling_the_page_says_so() -> None:
