@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.budget import STUDIES
 from benchmarks.command import REPOSITORY
 from benchmarks.folders import stage
 from benchmarks.origin import origin
 from onesided.run.folder import RunFolder
 
-PRESETS = ("quick", "standard", "evening")
 ROWS = 41_000
 
 
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     root = options.parse_args(argv).root
     started, rows = origin(), []
     with tempfile.TemporaryDirectory() as work:
-        for preset in PRESETS:
+        for preset in STUDIES:
             words = ("--data", "cifar10", "--root", root, "--preset", preset, "--epochs", "1")
             output = ("-o", Path(work) / preset, "--device", "cpu", "--quiet")
             used = stage(ROWS, "fit", *words, *output, "--allow-degenerate")
