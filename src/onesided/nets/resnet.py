@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from onesided.nets.convolution import Convolution3x3
 from onesided.nets.standardise import Backbone, Standardise, global_average
 
 WIDTHS = (64, 128, 256, 512)
@@ -97,4 +98,6 @@ def resnet34(standardise: Standardise) -> PreActivationResNet:
 
 
 def _conv3x3(channels_in: int, channels_out: int, *, stride: int) -> nn.Conv2d:
+    if stride == 1:
+        return Convolution3x3(channels_in, channels_out)
     return nn.Conv2d(channels_in, channels_out, 3, stride=stride, padding=1, bias=False)

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from onesided.nets.convolution import Convolution3x3
 from onesided.nets.standardise import (
     Backbone,
     Normalisation,
@@ -102,7 +103,7 @@ class SmallNetwork(Backbone):
         self.stem = nn.Sequential(nn.ReLU(inplace=True))
         channels = self.first.channels
         for _ in range(times - 1):
-            self.stem.append(_rectified(channels, low, kernel=4, stride=2, norm=normalisation))
+            self.stem.append(_halving(channels, low, norm=normalisation))
             channels = low
         self.stages = nn.Sequential(
             _stage(channels, middle, norm=normalisation),
@@ -152,25 +153,20 @@ def _stage(channels_in: int, channels: int, *, norm: Normalisation) -> nn.Sequen
     The largest of four is taken before BatchNorm, which then works on a quarter of the places.
     """
     return nn.Sequential(
-        nn.Conv2d(channels_in, channels, 3, padding=1, bias=norm == "none"),
+        Convolution3x3(channels_in, channels, bias=norm == "none"),
         nn.MaxPool2d(2, ceil_mode=True),
         normalise_maps(norm, channels),
         nn.ReLU(inplace=True),
-        _rectified(channels, channels, norm=norm),
+        _rectified(Convolution3x3(channels, channels, bias=norm == "none"), norm),
     )
 
 
-def _rectified(
-    channels_in: int,
-    channels_out: int,
-    *,
-    norm: Normalisation,
-    kernel: int = 3,
-    stride: int = 1,
-) -> nn.Sequential:
+def _halving(channels_in: int, channels_out: int, *, norm: Normalisation) -> nn.Sequential:
+    """Return a layer of the stem: four taps, two places apart."""
     bias = norm == "none"
-    return nn.Sequential(
-        nn.Conv2d(channels_in, channels_out, kernel, stride=stride, padding=1, bias=bias),
-        normalise_maps(norm, channels_out),
-        nn.ReLU(inplace=True),
-    )
+    return _rectified(nn.Conv2d(channels_in, channels_out, 4, stride=2, padding=1, bias=bias), norm)
+
+
+def _rectified(convolution: nn.Conv2d, norm: Normalisation) -> nn.Sequential:
+    maps = normalise_maps(norm, convolution.out_channels)
+    return nn.Sequential(convolution, maps, nn.ReLU(inplace=True))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64, Shaped, UInt32, UInt64
 
-from onesided.trees.compiled import compiled
+from onesided.kernels.compiled import compiled
 
 AT_ONCE = 4
 """Columns fetched together; with eight, more time goes into writing than is saved."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int32, Int64, Shaped, UInt32, UInt64
 
+from onesided.kernels.compiled import compiled
 from onesided.trees.columns import (
     AT_ONCE,
     count_left,
@@ -19,7 +20,6 @@ from onesided.trees.columns import (
     gather,
     random_number,
 )
-from onesided.trees.compiled import compiled
 from onesided.trees.impurity import Risk, impurity, is_settled, majority
 
 LEAF = -1

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from onesided.trees.compiled import compiled
+from onesided.kernels.compiled import compiled
 
 NON_NEGATIVE, UNBIASED = 0, 1
 QUADRATIC, LOGISTIC = 0, 1

@@ -3,7 +3,7 @@ from typing import Any
 
 import numba
 
-from onesided.trees.compiled import compiled
+from onesided.kernels.compiled import compiled
 
 
 def made_of(source: str) -> Any:  # noqa: ANN401 - a function of whatever the source says

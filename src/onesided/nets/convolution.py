@@ -1,0 +1,192 @@
+"""3x3 convolutions with a quarter of the products, where a processor computes in single precision.
+
+Torch's convolutions for processors sum over the nine taps. Winograd's form needs a quarter of the
+products and some sums before and after them (`kernels/winograd.py`), and pays where channels are
+many; `benchmarks/step.py` measures it against torch's own. The numbers agree but for the noise of
+single precision. Beyond what a layer needs anyway it takes the memory of `TILES` tiles per thread,
+whatever the batch.
+
+`ONESIDED_CONVOLUTIONS=direct` in the environment leaves every convolution to torch.
+"""
+
+import os
+import threading
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+FEWEST_CHANNELS = 48
+"""In and out: below, the matrices are too small to make up for the sums around them."""
+LEAST_WORK = 10**6
+"""Products per image that a layer must have: below, there is too little to save."""
+FEWEST_TILES = 128
+"""In the whole batch: below, preparing the kernel costs more than is saved."""
+TILES = 256
+"""Tiles that a thread works on at once, so that what lies between two steps stays in its cache."""
+
+Maps = Float[Tensor, "b c h w"]
+Kernel = Float[Tensor, "out c 3 3"]
+
+_G = torch.tensor([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]]) / 24
+_G_BOTH_WAYS = torch.kron(_G, _G)
+"""G g G' of a kernel g whose nine taps are a vector."""
+
+
+class Convolution3x3(nn.Conv2d):
+    """A 3x3 convolution at stride 1 that keeps the size of its maps."""
+
+    def __init__(self, channels_in: int, channels_out: int, *, bias: bool = False) -> None:
+        super().__init__(channels_in, channels_out, 3, padding=1, bias=bias)
+
+    def forward(self, maps: Maps) -> Float[Tensor, "b out h w"]:
+        """Return the convolved maps, by whichever way is faster here."""
+        if not winograd_pays(maps, self.weight):
+            return super().forward(maps)
+        convolved: Tensor = winograd(maps, self.weight)
+        return convolved if self.bias is None else convolved + self.bias[:, None, None]
+
+
+def winograd_pays(maps: Maps, kernel: Kernel) -> bool:
+    """Return whether Winograd's form is the faster one: by shapes alone, so always the same.
+
+    Half precision has instructions of its own where it is used, and compilers see no loops of
+    numba.
+    """
+    channels_out, channels_in = kernel.shape[:2]
+    count, _, height, width = maps.shape
+    return (
+        min(channels_in, channels_out) >= FEWEST_CHANNELS
+        and 9 * channels_in * channels_out * height * width >= LEAST_WORK
+        and count * _tiles(height, width) >= FEWEST_TILES
+        and maps.device.type == "cpu"
+        and maps.dtype == kernel.dtype == torch.float32
+        and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()
+        and os.environ.get("ONESIDED_CONVOLUTIONS") != "direct"
+    )
+
+
+def winograd(maps: Maps, kernel: Kernel) -> Float[Tensor, "b out h w"]:
+    """Return the convolution of maps, padded by one zero, with a 3x3 kernel."""
+    convolved: Tensor = _Winograd.apply(maps, kernel)  # type: ignore[no-untyped-call]
+    return convolved
+
+
+class _Winograd(torch.autograd.Function):
+    """Forward and back, some images at a time; all maps with their channels last."""
+
+    @staticmethod
+    def forward(ctx: Any, maps: Tensor, kernel: Tensor) -> Tensor:  # noqa: ANN401 - torch's own
+        loops = _Loops()
+        images, factors = _channels_last(maps), _factors(kernel)
+        count, height, width, channels = images.shape
+        result = images.new_zeros(count, height, width, len(kernel))
+        for some in _shares(count, _tiles(height, width)):
+            seen, given = _domains(images[some], channels, len(kernel))
+            loops.see(images[some], seen)
+            torch.bmm(seen.transpose(0, 1), factors.mT, out=given.transpose(0, 1))
+            loops.give(given, result[some])
+        ctx.save_for_backward(images, factors)
+        return result.permute(0, 3, 1, 2)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor]:  # noqa: ANN401
+        loops = _Loops()
+        images, factors = ctx.saved_tensors
+        _, out, channels = factors.shape
+        slopes = _channels_last(slope)
+        count, height, width, _ = images.shape
+        by_factors = factors.new_zeros(36, out, channels)
+        by_images = torch.zeros_like(images) if ctx.needs_input_grad[0] else None
+        for some in _shares(count, _tiles(height, width)):
+            seen, given = _domains(images[some], channels, out)
+            loops.see(images[some], seen)
+            loops.give_back(slopes[some], given)
+            by_factors.baddbmm_(given.permute(1, 2, 0), seen.transpose(0, 1))
+            if by_images is not None:
+                torch.bmm(given.transpose(0, 1), factors, out=seen.transpose(0, 1))
+                loops.see_back(seen, by_images[some])
+        by_taps = (_G_BOTH_WAYS.T @ by_factors.flatten(1)).view(3, 3, out, channels)
+        return (
+            None if by_images is None else by_images.permute(0, 3, 1, 2),
+            by_taps.permute(2, 3, 0, 1),
+        )
+
+
+class _Loops:
+    """The compiled loops on tensors, on as many threads as torch itself may use."""
+
+    def __init__(self) -> None:
+        # Loaded when first needed: numba takes a second, and not every network is wide.
+        import numba
+
+        from onesided.kernels import winograd
+
+        self.kernels = winograd
+        most: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set at run time
+        self.threads = min(torch.get_num_threads(), most)
+        numba.set_num_threads(self.threads)
+
+    def see(self, images: Tensor, domain: Tensor) -> None:
+        """Write B' d B of the images' tiles d, which begin a place before theirs."""
+        self.kernels.spread(
+            self.kernels.B_TRANSPOSED, images.numpy(), 1, domain.numpy(), self.threads
+        )
+
+    def give(self, domain: Tensor, images: Tensor) -> None:
+        """Add A' m A of the domain's tiles m."""
+        self.kernels.gather(
+            self.kernels.A_TRANSPOSED, domain.numpy(), 0, images.numpy(), self.threads
+        )
+
+    def give_back(self, slopes: Tensor, domain: Tensor) -> None:
+        """Write what `give` makes of slopes on their way back: A s A'."""
+        self.kernels.spread(self.kernels.A, slopes.numpy(), 0, domain.numpy(), self.threads)
+
+    def see_back(self, domain: Tensor, slopes: Tensor) -> None:
+        """Add what `see` makes of slopes on their way back: B s B'."""
+        self.kernels.gather(self.kernels.B, domain.numpy(), 1, slopes.numpy(), self.threads)
+
+
+def _channels_last(maps: Maps) -> Float[Tensor, "b h w c"]:
+    return maps.detach().permute(0, 2, 3, 1).contiguous()
+
+
+def _factors(kernel: Kernel) -> Float[Tensor, "36 out c"]:
+    """Return G g G' of every pair of channels; with channels last, the taps are not copied."""
+    taps = kernel.detach().permute(0, 2, 3, 1).flatten(1, 2)
+    return (_G_BOTH_WAYS @ taps).transpose(0, 1)
+
+
+def _tiles(height: int, width: int) -> int:
+    return -(-height // 4) * -(-width // 4)
+
+
+def _shares(count: int, tiles: int) -> list[slice]:
+    """Return the images in shares of `TILES` tiles per thread."""
+    images = max(1, torch.get_num_threads() * TILES // tiles)
+    return [slice(start, min(start + images, count)) for start in range(0, count, images)]
+
+
+_kept = threading.local()
+
+
+def _domains(
+    images: Float[Tensor, "b h w c"], channels_in: int, channels_out: int
+) -> tuple[Float[Tensor, "t 36 c"], Float[Tensor, "t 36 out"]]:
+    """Return room for both domains of some images; each thread keeps its own for the next call.
+
+    A fresh piece of this size comes from the system page by page, which took as long as the
+    sums that fill it.
+    """
+    tiles = len(images) * _tiles(*images.shape[1:3])
+    size_in, size_out = (36 * tiles * channels for channels in (channels_in, channels_out))
+    room: Tensor | None = getattr(_kept, "room", None)
+    if room is None or len(room) < size_in + size_out:
+        room = _kept.room = torch.empty(size_in + size_out)
+    seen, given = room[:size_in], room[size_in : size_in + size_out]
+    return seen.view(tiles, 36, channels_in), given.view(tiles, 36, channels_out)
