@@ -5,11 +5,12 @@ python -m benchmarks.step --network small      one of them
 python -m benchmarks.step --docs               write the page from the result file, run nothing
 python -m benchmarks.step --quick              tiny networks' worth of work: does it run here?
 
-Three ways are timed in one process, and medians compared: a plain reference of the same
-mathematics (`benchmarks.step_reference`) in turns with the step that `onesided fit` takes, and
-before both the limit, which is nothing but the convolutions and matrix products of that step,
-each in the memory format that suits it best. Whoever computes the same numbers with the same
-convolutions is no faster than the limit, but for noise. Pictures are random: what they show does
+Four ways are timed in one process, and medians compared: a plain reference of the same
+mathematics (`benchmarks.step_reference`) in turns with the step that `onesided fit` takes and with
+the same step on torch's own convolutions, and before them the limit, which is nothing but the
+convolutions and matrix products of that step by torch, each in the memory format that suits it
+best. Whoever computes with these convolutions is no faster than the limit, but for noise; who
+needs fewer products may be. Pictures are random: what they show does
 not change how long they take.
 """
 
@@ -139,14 +140,26 @@ def times(network: str, size: Size) -> dict[str, Any]:
     limit_of_step = seconds_of_products(step_calls, sides.precision, repeats=size.repeats)
     limit_of_scoring = seconds_of_products(score_calls, sides.precision, repeats=size.repeats)
     seconds = {
-        "step": in_turns({"reference": sides.reference_step, "ours": sides.our_step}, size.repeats)
+        "step": in_turns(
+            {
+                "reference": sides.reference_step,
+                "direct": sides.direct_step,
+                "ours": sides.our_step,
+            },
+            size.repeats,
+        )
         | {"limit": limit_of_step},
         "views": in_turns(
             {"reference": sides.reference_views, "ours": sides.our_views}, size.repeats
         ),
         "loss": in_turns({"reference": sides.reference_loss, "ours": sides.our_loss}, size.repeats),
         "inference": in_turns(
-            {"reference": sides.reference_scores, "ours": sides.our_scores}, size.repeats
+            {
+                "reference": sides.reference_scores,
+                "direct": sides.direct_scores,
+                "ours": sides.our_scores,
+            },
+            size.repeats,
         )
         | {"limit": limit_of_scoring},
     }

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.ncpu import NcPU
+from onesided.nets.convolution import Convolution3x3
 
 SIDES = (3 / 4, 4 / 3)
 AREA = (0.2, 1.0)
@@ -90,12 +91,22 @@ def plain_views(pictures: Sequence[Image.Image], chance: random.Random) -> dict[
     }
 
 
+def with_torchs_convolutions(network: nn.Module) -> nn.Module:
+    """Return a copy of a network that sums over nine taps, as everybody's does."""
+    copy = deepcopy(network)
+    for layer in copy.modules():
+        if isinstance(layer, Convolution3x3):
+            # What ours inherits from, with the same parameters: only `forward` is another.
+            layer.__class__ = nn.Conv2d  # type: ignore[assignment]
+    return copy
+
+
 class PlainNcPU:
     """NcPU's networks, memory and optimizer, copied from an untrained `NcPU`."""
 
     def __init__(self, method: NcPU, train: TrainConfig) -> None:
         self.config, self.clip = method.config, train.clip
-        self.backbone = deepcopy(method.backbone).train()
+        self.backbone = with_torchs_convolutions(method.backbone).train()
         self.classifier = deepcopy(method.classifier)
         self.projector = deepcopy(method.branch.projector).train()
         self.predictor = deepcopy(method.branch.predictor).train()

@@ -1,10 +1,12 @@
-"""The two sides that `benchmarks.step` compares, with one problem before both."""
+"""The sides that `benchmarks.step` compares, with one problem before all of them."""
 
+import os
 import random
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -31,6 +33,9 @@ EPOCH = 40
 """After the warm-up, when all of the mathematics is at work."""
 STEPS = 10**6
 """An epoch that never ends; each pass over the pictures is shuffled anew."""
+
+DIRECT = patch.dict(os.environ, {"ONESIDED_CONVOLUTIONS": "direct"})
+"""While it lasts, no convolution is computed with fewer products than torch takes."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,11 @@ class Sides:
         losses = self.method.loss(self._outputs(batch, now).in_full_precision(), batch, now)
         descend(losses, self.optimizer, self.problem.train.clip)
 
+    def direct_step(self) -> None:
+        """Our step with torch's own convolutions."""
+        with DIRECT:
+            self.our_step()
+
     def reference_views(self) -> dict[str, Tensor]:
         """Return the three views of a batch, picture by picture."""
         return plain_views(self.pictures, self.chance)
@@ -145,6 +155,11 @@ class Sides:
     def our_scores(self) -> np.ndarray:
         """Return scores of the pictures, as `onesided rank` asks for them."""
         return self.predictor.scores(self.problem.scored)
+
+    def direct_scores(self) -> np.ndarray:
+        """Return our scores with torch's own convolutions."""
+        with DIRECT:
+            return self.our_scores()
 
     def products_of_a_step(self) -> list[Product]:
         """Return the convolutions and matrix products of the networks in one step."""
