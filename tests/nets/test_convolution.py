@@ -81,6 +81,18 @@ def test_two_threads_give_the_very_numbers_of_one() -> None:
     assert (found[0][1] == found[1][1]).all()
 
 
+def test_other_users_of_numba_keep_their_threads() -> None:
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    winograd(drawn(4, 16, 8, 8), drawn(16, 16, 3, 3, seed=1))
+    assert numba.get_num_threads() == 1
+    numba.set_num_threads(before)
+    winograd(drawn(4, 16, 8, 8), drawn(16, 16, 3, 3, seed=1))
+    assert numba.get_num_threads() == before
+
+
 def test_memory_between_two_calls_is_not_shared_by_their_results() -> None:
     maps, kernel = drawn(4, 16, 8, 8), drawn(16, 16, 3, 3, seed=1)
     first = winograd(maps, kernel)

@@ -11,6 +11,10 @@ whatever the batch.
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -80,36 +84,36 @@ class _Winograd(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, maps: Tensor, kernel: Tensor) -> Tensor:  # noqa: ANN401 - torch's own
-        loops = _Loops()
         images, factors = _channels_last(maps), _factors(kernel)
         count, height, width, channels = images.shape
         result = images.new_zeros(count, height, width, len(kernel))
-        for some in _shares(count, _tiles(height, width)):
-            seen, given = _domains(images[some], channels, len(kernel))
-            loops.see(images[some], seen)
-            torch.bmm(seen.transpose(0, 1), factors.mT, out=given.transpose(0, 1))
-            loops.give(given, result[some])
+        with _loops() as loops:
+            for some in _shares(count, _tiles(height, width)):
+                seen, given = _domains(images[some], channels, len(kernel))
+                loops.see(images[some], seen)
+                torch.bmm(seen.transpose(0, 1), factors.mT, out=given.transpose(0, 1))
+                loops.give(given, result[some])
         ctx.save_for_backward(images, factors)
         return result.permute(0, 3, 1, 2)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor]:  # noqa: ANN401
-        loops = _Loops()
         images, factors = ctx.saved_tensors
         _, out, channels = factors.shape
         slopes = _channels_last(slope)
         count, height, width, _ = images.shape
         by_factors = factors.new_zeros(36, out, channels)
         by_images = torch.zeros_like(images) if ctx.needs_input_grad[0] else None
-        for some in _shares(count, _tiles(height, width)):
-            seen, given = _domains(images[some], channels, out)
-            loops.see(images[some], seen)
-            loops.give_back(slopes[some], given)
-            by_factors.baddbmm_(given.permute(1, 2, 0), seen.transpose(0, 1))
-            if by_images is not None:
-                torch.bmm(given.transpose(0, 1), factors, out=seen.transpose(0, 1))
-                loops.see_back(seen, by_images[some])
+        with _loops() as loops:
+            for some in _shares(count, _tiles(height, width)):
+                seen, given = _domains(images[some], channels, out)
+                loops.see(images[some], seen)
+                loops.give_back(slopes[some], given)
+                by_factors.baddbmm_(given.permute(1, 2, 0), seen.transpose(0, 1))
+                if by_images is not None:
+                    torch.bmm(given.transpose(0, 1), factors, out=seen.transpose(0, 1))
+                    loops.see_back(seen, by_images[some])
         by_taps = (_G_BOTH_WAYS.T @ by_factors.flatten(1)).view(3, 3, out, channels)
         return (
             None if by_images is None else by_images.permute(0, 3, 1, 2),
@@ -117,19 +121,29 @@ class _Winograd(torch.autograd.Function):
         )
 
 
+@contextmanager
+def _loops() -> Iterator["_Loops"]:
+    """Give the compiled loops as many threads as torch has, and other users of numba theirs."""
+    # Loaded when first needed: numba takes a second, and not every network is wide.
+    import numba
+
+    from onesided.kernels import winograd
+
+    most: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set at run time
+    before, threads = numba.get_num_threads(), min(torch.get_num_threads(), most)
+    numba.set_num_threads(threads)
+    try:
+        yield _Loops(winograd, threads)
+    finally:
+        numba.set_num_threads(before)
+
+
+@dataclass(frozen=True)
 class _Loops:
-    """The compiled loops on tensors, on as many threads as torch itself may use."""
+    """The compiled loops, on tensors."""
 
-    def __init__(self) -> None:
-        # Loaded when first needed: numba takes a second, and not every network is wide.
-        import numba
-
-        from onesided.kernels import winograd
-
-        self.kernels = winograd
-        most: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set at run time
-        self.threads = min(torch.get_num_threads(), most)
-        numba.set_num_threads(self.threads)
+    kernels: ModuleType
+    threads: int
 
     def see(self, images: Tensor, domain: Tensor) -> None:
         """Write B' d B of the images' tiles d, which begin a place before theirs."""
