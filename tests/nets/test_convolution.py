@@ -1,5 +1,7 @@
 import math
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -91,6 +93,16 @@ def test_other_users_of_numba_keep_their_threads() -> None:
     numba.set_num_threads(before)
     winograd(drawn(4, 16, 8, 8), drawn(16, 16, 3, 3, seed=1))
     assert numba.get_num_threads() == before
+
+
+def test_torch_keeps_its_threads_when_numba_starts() -> None:
+    code = (
+        "import torch; torch.set_num_threads(1); from onesided.nets.convolution import winograd; "
+        "winograd(torch.zeros(2, 16, 8, 8), torch.zeros(16, 16, 3, 3)); "
+        "assert torch.get_num_threads() == 1"
+    )
+    # In a process of its own: numba starts once in each.
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_memory_between_two_calls_is_not_shared_by_their_results() -> None:

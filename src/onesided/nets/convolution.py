@@ -129,8 +129,13 @@ def _loops() -> Iterator["_Loops"]:
 
     from onesided.kernels import winograd
 
+    of_torch = torch.get_num_threads()
+    before = numba.get_num_threads()
+    if torch.get_num_threads() != of_torch:
+        # Where both use one library for threads, numba gives it all cores when it first starts.
+        torch.set_num_threads(of_torch)
     most: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set at run time
-    before, threads = numba.get_num_threads(), min(torch.get_num_threads(), most)
+    threads = min(of_torch, most)
     numba.set_num_threads(threads)
     try:
         yield _Loops(winograd, threads)
