@@ -97,20 +97,16 @@ a result file in benchmarks/results, which holds machine, commit and seeds. Tria
 alone: one run each, and no file of theirs was kept.
 """
 
-STEP_LEARNED = """What was learned about the step:
-
-- On a processor without half precision the products are the step, so only fewer of them make it
-  faster. Winograd's form of a 3x3 convolution over tiles of 4x4 places takes a quarter; tiles of
-  2x2, which take less than half, gained less in every layer tried.
-- It pays from some fifty channels on. Narrow layers, the preset `quick` among them, spend more on
-  the sums before and after than they save, and stay with torch.
-- Its numbers lie tile by tile. Laid out product by product, the 36 places that a tile writes to
-  are a power of two apart and push each other out of the cache; the sums took several times as long.
-- Some tiles at a time, into memory that is kept: whole batches fell out of the cache, and fresh
-  memory came page by page.
+STEP_LEARNED = """- On a processor without half precision the products are the step, so only fewer of them make it
+  much faster. Winograd's form of a 3x3 convolution over tiles of 4x4 places takes a quarter; tiles
+  of 2x2 take less than half, and their products alone took longer in every layer tried.
+- It pays from some fifty channels on. Narrow layers, those of the preset `quick` among them, spend
+  more on the sums before and after than they save, and stay with torch.
+- The sums: a first form laid numbers out product by product and summed sixteen channels at a time.
+  Tile by tile, one sum per loop over all channels, took mostly less than half the time.
+- Some tiles at a time, into memory that is kept: whole batches fell out of the cache.
 - What is left of a wide network's step is mostly torch's product of small matrices, which runs
   below the rate of its convolutions here. A faster one would be the next gain.
-- Views are made between steps where every core computes, and beside them where one is free.
 """
 
 BUDGET_WORDS = """NcPU runs as `onesided fit --data NAME --preset quick` runs it (or `standard`, or
