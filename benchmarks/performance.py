@@ -97,9 +97,10 @@ a result file in benchmarks/results, which holds machine, commit and seeds. Tria
 alone: one run each, and no file of theirs was kept.
 """
 
-STEP_LEARNED = """- On a processor without half precision the products are the step, so only fewer of them make it
-  much faster. Winograd's form of a 3x3 convolution over tiles of 4x4 places takes a quarter; tiles
-  of 2x2 take less than half, and their products alone took longer in every layer tried.
+STEP_LEARNED = """- On a processor without half precision the products are the step, so only fewer
+  of them make it much faster. Winograd's form of a 3x3 convolution over tiles of 4x4 places takes a
+  quarter; tiles of 2x2 take less than half, and their products alone took longer in every layer
+  tried.
 - It pays from some fifty channels on. Narrow layers, those of the preset `quick` among them, spend
   more on the sums before and after than they save, and stay with torch.
 - The sums: a first form laid numbers out product by product and summed sixteen channels at a time.
