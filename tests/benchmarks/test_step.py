@@ -44,7 +44,9 @@ def small_problem() -> Problem:
     return replace(problem, data=replace(problem.data, values=values, labelled=rows % 4 == 0))
 
 
-@pytest.mark.parametrize(("convolutions", "noise"), [("torch's", 1e-5), ("Winograd's", 1e-4)])
+# Winograd's sums are rounded elsewhere, and 18 steps let that grow; half precision would start at
+# four thousandths.
+@pytest.mark.parametrize(("convolutions", "noise"), [("torch's", 1e-5), ("Winograd's", 1e-3)])
 def test_reference_and_fast_path_train_alike(
     convolutions: str, noise: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
