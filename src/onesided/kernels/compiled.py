@@ -22,8 +22,8 @@ def compiled(function: Function, *, parallel: bool = False, fused: bool = False)
     Args:
         function: What to compile.
         parallel: Whether its `prange` loops run on several threads.
-        fused: Whether a product and a sum may be rounded once instead of twice, in one
-            instruction of the processor.
+        fused: Whether it becomes part of the loop that calls it, and a product and a sum may be
+            rounded once instead of twice, in one instruction of the processor.
     """
     options: dict[str, Any] = {"nogil": True, "parallel": parallel}
     if fused:
