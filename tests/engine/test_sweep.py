@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from onesided.core.errors import ContractError
 from onesided.data import pieces
 from onesided.data.dataset import Selection
 from onesided.engine.sweep import chunks, run_over
@@ -11,9 +12,9 @@ from onesided.engine.sweep import chunks, run_over
 
 @pytest.mark.parametrize(
     ("shape", "lengths"),
-    [((3, 2, 2), [512, 188]), ((7,), [512, 188])],
+    [((3, 2, 2), [128] * 5 + [60]), ((7,), [128] * 5 + [60])],
 )
-def test_small_samples_go_through_by_512(shape: tuple[int, ...], lengths: list[int]) -> None:
+def test_small_samples_go_through_by_128(shape: tuple[int, ...], lengths: list[int]) -> None:
     values = Selection(np.zeros((700, *shape), np.uint8), np.arange(700))
     assert [len(rows) for rows in chunks(values)] == lengths
 
@@ -28,3 +29,9 @@ def test_large_images_go_through_in_smaller_pieces_with_the_same_outputs(
     assert [rows.tolist() for rows in chunks(values)] == [[0, 1, 2], [3, 4, 5], [6]]
     sums = run_over(lambda images: images.sum(dim=(1, 2, 3)), values, torch.device("cpu"))
     assert sums.numpy() == pytest.approx(pool[values.index].sum(axis=(1, 2, 3)) / 255, rel=1e-5)
+
+
+def test_a_sweep_over_nothing_is_refused_and_not_guessed() -> None:
+    nothing = Selection(np.zeros((3, 7), np.uint8), np.arange(0))
+    with pytest.raises(ContractError, match="no rows"):
+        run_over(lambda rows: rows.sum(dim=1), nothing, torch.device("cpu"))

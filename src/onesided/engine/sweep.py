@@ -17,8 +17,12 @@ from onesided.data.dataset import PUDataset, Selection
 from onesided.data.pieces import piece_length
 from onesided.data.samples import ImageKind
 
-SWEEP_BATCH = 512
-"""Rows that go through a network at once; fewer of large images, see `piece_length`."""
+SWEEP_BATCH = 128
+"""Rows that go through a network at once; fewer of large images, see `piece_length`.
+
+As many as a batch of training: the memory that trained is the memory that sweeps. Four times as
+many took as long and, in pieces of other sizes, a third more memory.
+"""
 
 
 @contextmanager
@@ -44,12 +48,30 @@ def run_over(
     function: Callable[[Tensor], Tensor], values: Selection, device: torch.device
 ) -> Tensor:
     """Return the function's outputs on plain views, in row order, on the CPU."""
-    parts = []
-    for rows in chunks(values):
+
+    def outputs(rows: np.ndarray) -> Tensor:
         chunk = torch.from_numpy(values.take(rows))
         plain = chunk.float().div_(255) if chunk.dtype == torch.uint8 else chunk.float()
-        parts.append(function(plain.to(device)).cpu())
-    return torch.cat(parts)
+        return function(plain.to(device)).cpu()
+
+    return _in_row_order(outputs, values)
+
+
+def _in_row_order(outputs: Callable[[np.ndarray], Tensor], values: Selection) -> Tensor:
+    """Return the outputs of all rows, each chunk's written where it belongs.
+
+    A list of them would keep a small piece of memory between the large ones of every chunk, in
+    whose gaps the next chunk's do not fit: a run grew by a quarter while it swept.
+    """
+    every: Tensor | None = None
+    for rows in chunks(values):
+        some = outputs(rows)
+        if every is None:
+            every = some.new_empty(len(values), *some.shape[1:])
+        every[rows[0] : rows[-1] + 1] = some
+    if every is None:
+        raise ContractError("There are no rows to sweep.")
+    return every
 
 
 @dataclass(frozen=True)
@@ -77,12 +99,15 @@ class MethodSweep:
         if of not in self.parts:
             raise ContractError(f"There is no part '{of}' to sweep; there are {list(self.parts)}.")
         data = self.parts[of]
-        outputs = []
+
+        def outputs(rows: np.ndarray) -> Tensor:
+            place = (self.clock.stage, self.clock.epoch, of, int(rows[0]))
+            random = generator(self.clock.seed, "sweep", *place)
+            chunk = torch.from_numpy(data.values.take(rows))
+            return function(augment(chunk, self.kind, view, random).to(self.device))
+
         with evaluating(self.module):
-            for rows in chunks(data.values):
-                place = (self.clock.stage, self.clock.epoch, of, int(rows[0]))
-                random = generator(self.clock.seed, "sweep", *place)
-                chunk = torch.from_numpy(data.values.take(rows))
-                images = augment(chunk, self.kind, view, random)
-                outputs.append(function(images.to(self.device)))
-        return torch.cat(outputs), torch.from_numpy(data.labelled).to(self.device)
+            return (
+                _in_row_order(outputs, data.values),
+                torch.from_numpy(data.labelled).to(self.device),
+            )
