@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.performance import Goal, Reached, ceilings, goals, what_matters
+from benchmarks.performance import Goal, Reached, ceilings, goals, memory, what_matters
 from tests.benchmarks.fakes import fake_content, fake_record, figures
 
 
@@ -73,3 +73,12 @@ def test_switches_that_hardly_matter_are_told_apart_from_those_that_do() -> None
 
 def test_without_a_ceiling_the_page_says_so() -> None:
     assert "no seed has finished both" in ceilings({"quick": fake_content()})
+
+
+def test_a_preset_above_the_bound_of_memory_is_called_too_much() -> None:
+    rows = [{"preset": "quick", "peak_mb": 900.2}, {"preset": "standard", "peak_mb": 1200.0}]
+    place = {"commit": "0123", "dirty": False, "machine": {"cpu": "any", "cores": 2, "threads": 1}}
+    table = memory({"bound_mb": 1000, "rows": rows, "origin": place})
+    assert cells(table, "`quick`")[1] == "900 MB"
+    assert cells(table, "`standard`")[1] == "1200 MB: too much"
+    assert cells(table, "`evening`")[1] == "not measured"
