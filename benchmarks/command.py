@@ -9,6 +9,7 @@ from benchmarks.grid import Grid, Places, run_grid
 from benchmarks.tables import Paper, page, tables
 from onesided.core.config import read_toml
 from onesided.core.errors import DataNotFound, OnesidedError
+from onesided.core.freed_memory import keep_freed_memory
 from onesided.run.folder import RunFolder, read_json
 
 REPOSITORY = Path(__file__).parent.parent
@@ -24,6 +25,7 @@ def main(real: Grid, quick: Grid, argv: Sequence[str] | None = None) -> int:
         argv: Words of the command line, without the program's name.
     """
     options = parser(real).parse_args(argv)
+    keep_freed_memory()  # as the command line does
     try:
         return _obey(options, quick if options.quick else real)
     except OnesidedError as error:

@@ -16,6 +16,7 @@ from onesided.cli.prior import prior
 from onesided.cli.rank import rank
 from onesided.cli.report import report
 from onesided.core.errors import OnesidedError
+from onesided.core.freed_memory import keep_freed_memory
 
 STOPPED = 128 + signal.SIGINT
 
@@ -36,6 +37,7 @@ app.add_typer(data, name="data")
 def main() -> None:
     """Run a command; bad input gets one sentence and exit code 2, never a traceback."""
     _print_anything()
+    keep_freed_memory()
     try:
         app(prog_name="onesided")
     except OnesidedError as error:
