@@ -106,6 +106,11 @@ STEP_LEARNED = """- On a processor without half precision the products are the s
 - The sums: a first form laid numbers out product by product and summed sixteen channels at a time.
   Tile by tile, one sum per loop over all channels, took mostly less than half the time.
 - Some tiles at a time, into memory that is kept: whole batches fell out of the cache.
+- Memory that a step frees stays with the process, where the C library can be told so. It went back
+  to the system, and came again page by page filled with zeros; of a narrow network's step that took
+  more than a tenth. Only commands do so, this benchmark not: it is no merit of one side.
+- The first layer's negative filters are the negatives of its answers, and its bias is added apart:
+  torch goes back through a whole convolution for a bias.
 - What is left of a wide network's step is mostly torch's product of small matrices, which runs
   below the rate of its convolutions here. A faster one would be the next gain.
 """
