@@ -1,5 +1,7 @@
 """Sweeps: every row once, in order, and no more of them at a time than memory bears."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -35,3 +37,12 @@ def test_a_sweep_over_nothing_is_refused_and_not_guessed() -> None:
     nothing = Selection(np.zeros((3, 7), np.uint8), np.arange(0))
     with pytest.raises(ContractError, match="no rows"):
         run_over(lambda rows: rows.sum(dim=1), nothing, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("function", [torch.mean, lambda rows: rows.mean(dim=0, keepdim=True)])
+def test_a_sweep_whose_outputs_are_not_one_per_row_is_refused(
+    function: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    values = Selection(np.zeros((300, 2), np.float32), np.arange(300))
+    with pytest.raises(ContractError, match="one output per row"):
+        run_over(function, values, torch.device("cpu"))

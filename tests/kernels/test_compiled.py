@@ -1,7 +1,11 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numba
+import pytest
 
 from onesided.kernels.compiled import compiled
 
@@ -28,3 +32,32 @@ def test_other_compiled_code_keeps_its_own_cache(tmp_path: Path) -> None:
         assert str(tmp_path) == settings.CACHE_DIR
     finally:
         settings.CACHE_DIR = before
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_an_edit_of_what_a_function_calls_is_seen_wherever_the_cache_is(
+    tmp_path: Path, writable: bool
+) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    head = "from onesided.kernels.compiled import compiled\n"
+    (package / "__init__.py").touch()
+    (package / "outer.py").write_text(
+        f"{head}from package.inner import add\n@compiled\ndef it(x): return add(x)\n"
+    )
+    if not writable:
+        (package / "__pycache__").touch()  # a file, where the folder would be
+
+    def result_after(edit: str) -> int:
+        (package / "inner.py").write_text(f"{head}@compiled\ndef add(x): return x + {edit}\n")
+        command = [sys.executable, "-c", "from package.outer import it; print(it(1))"]
+        places = {"PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "people")}
+        done = subprocess.run(
+            command, env={**os.environ, **places}, check=True, capture_output=True, text=True
+        )
+        return int(done.stdout)
+
+    assert result_after("1") == 2
+    cached = tmp_path / ("people" if not writable else "package/__pycache__")
+    assert list(cached.rglob("*.nbc"))
+    assert result_after("100") == 101

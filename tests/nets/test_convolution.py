@@ -2,11 +2,14 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 from onesided.nets import convolution
@@ -42,6 +45,14 @@ def slopes(convolve: Callable[[Tensor, Tensor], Tensor], *given: Tensor) -> tupl
     return result.detach(), *by_both
 
 
+def assert_nine_taps(maps: Tensor, kernel: Tensor) -> None:
+    for ours, obvious in zip(
+        slopes(winograd, maps, kernel), slopes(plain, maps, kernel), strict=True
+    ):
+        scale = float(obvious.abs().max())
+        torch.testing.assert_close(ours, obvious.float(), atol=2e-5 * scale, rtol=0)
+
+
 @pytest.mark.parametrize("size", [(4, 4), (8, 8), (7, 7), (1, 1), (5, 9), (14, 3)])
 @pytest.mark.parametrize("channels", [(16, 16), (3, 5), (48, 20)])
 def test_winograds_form_is_the_sum_over_nine_taps_and_so_are_its_slopes(
@@ -49,9 +60,7 @@ def test_winograds_form_is_the_sum_over_nine_taps_and_so_are_its_slopes(
 ) -> None:
     into, out = channels
     given = drawn(6, into, *size), drawn(out, into, 3, 3, seed=1) / math.sqrt(9 * into)
-    for ours, obvious in zip(slopes(winograd, *given), slopes(plain, *given), strict=True):
-        scale = float(obvious.abs().max())
-        torch.testing.assert_close(ours, obvious.float(), atol=2e-5 * scale, rtol=0)
+    assert_nine_taps(*given)
 
 
 def test_images_in_several_shares_give_what_they_give_at_once(
@@ -64,25 +73,65 @@ def test_images_in_several_shares_give_what_they_give_at_once(
         torch.testing.assert_close(ours, whole, atol=1e-5 * float(whole.abs().max()), rtol=0)
 
 
-def test_two_threads_give_the_very_numbers_of_one() -> None:
-    import numba
-
+def test_loops_on_several_threads_give_the_very_numbers_of_one() -> None:
     from onesided.kernels import winograd as kernels
 
     images = drawn(5, 8, 8, 16).numpy()
-    found = []
-    before = numba.get_num_threads()
-    for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):  # type: ignore[attr-defined]
-        numba.set_num_threads(threads)
-        domain, back = torch.empty(20, 36, 16).numpy(), torch.zeros(5, 8, 8, 16).numpy()
-        kernels.spread(kernels.B_TRANSPOSED, images, 1, domain, 2)
-        kernels.gather(kernels.B, domain, 1, back, 2)
-        found.append((domain, back))
-    numba.set_num_threads(before)
-    assert (found[0][0] == found[1][0]).all()
-    assert (found[0][1] == found[1][1]).all()
+
+    def domain_and_back(spread: Callable[..., None], gather: Callable[..., None]) -> list[Tensor]:
+        domain, back = torch.empty(20, 36, 16), torch.zeros(5, 8, 8, 16)
+        spread(kernels.B_TRANSPOSED, images, 1, domain.numpy())
+        gather(kernels.B, domain.numpy(), 1, back.numpy())
+        return [domain, back]
+
+    alone = domain_and_back(kernels.spread_alone, kernels.gather_alone)
+    for parts in (1, 2, 3, 7):
+        threaded = domain_and_back(partial(kernels.spread, parts), partial(kernels.gather, parts))
+        assert all(map(torch.equal, alone, threaded)), parts
 
 
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("count", [1, 3])
+def test_several_threads_convolve_even_one_image(count: int) -> None:
+    given = drawn(count, 16, 9, 8), drawn(16, 16, 3, 3, seed=1) / 12
+    assert_nine_taps(*given)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_callers_in_several_threads_get_what_one_gets() -> None:
+    maps, kernel = drawn(8, 16, 8, 8), drawn(16, 16, 3, 3, seed=1)
+    alone = [winograd(number * maps, kernel) for number in range(1, 9)]
+    with ThreadPoolExecutor(3) as pool:
+        together = pool.map(lambda number: winograd(number * maps, kernel), range(1, 9))
+        assert all(map(torch.equal, alone, together))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_child_of_a_process_of_one_thread_convolves_too() -> None:
+    code = """
+import os, torch
+from onesided.nets.convolution import winograd
+torch.set_num_threads(1)
+convolve = lambda: winograd(torch.ones(2, 16, 8, 8), torch.ones(16, 16, 3, 3)).sum()
+mine = convolve()
+child = os.fork()
+if child == 0:
+    os._exit(0 if torch.equal(convolve(), mine) else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    # In a process of its own: whoever runs the tests has threads.
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_other_users_of_numba_keep_their_threads() -> None:
     import numba
 
@@ -95,14 +144,47 @@ def test_other_users_of_numba_keep_their_threads() -> None:
     assert numba.get_num_threads() == before
 
 
-def test_torch_keeps_its_threads_when_numba_starts() -> None:
-    code = (
-        "import torch; torch.set_num_threads(1); from onesided.nets.convolution import winograd; "
-        "winograd(torch.zeros(2, 16, 8, 8), torch.zeros(16, 16, 3, 3)); "
-        "assert torch.get_num_threads() == 1"
-    )
-    # In a process of its own: numba starts once in each.
-    subprocess.run([sys.executable, "-c", code], check=True)
+@pytest.mark.usefixtures("two_threads")
+def test_torch_keeps_its_threads_when_numba_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    count = numba.get_num_threads
+
+    def starting() -> int:
+        torch.set_num_threads(1)  # as numba's first start sets those of a shared library
+        return count()
+
+    monkeypatch.setattr(numba, "get_num_threads", starting)
+    winograd(drawn(2, 16, 8, 8), drawn(16, 16, 3, 3, seed=1))
+    assert torch.get_num_threads() == 2
+
+
+def test_what_is_kept_between_calls_remembers_no_mode_of_the_first() -> None:
+    maps, kernel = drawn(2, 16, 8, 8), drawn(16, 16, 3, 3, seed=1).requires_grad_()
+    del convolution._kept.room  # made by an earlier test, if this thread has it
+    with torch.inference_mode():
+        seen = winograd(maps, kernel)
+    later = winograd(maps, kernel)
+    later.sum().backward()  # type: ignore[no-untyped-call]
+    assert torch.equal(seen, later.detach())
+
+
+def test_a_result_can_be_changed_in_place_like_torchs_own() -> None:
+    maps, kernel = drawn(2, 16, 8, 8), drawn(16, 16, 3, 3, seed=1) / 12
+    ours = slopes(lambda *given: torch.relu_(winograd(*given)), maps, kernel)
+    theirs = slopes(lambda x, k: torch.relu_(F.conv2d(x, k, padding=1)), maps, kernel)
+    torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=0)
+
+
+def test_what_needs_no_slope_gets_none() -> None:
+    maps, kernel = drawn(2, 16, 8, 8), drawn(16, 16, 3, 3, seed=1)
+    for learned, frozen in [(maps, kernel), (kernel, maps)]:
+        learned.requires_grad_()
+        winograd(maps, kernel).sum().backward()  # type: ignore[no-untyped-call]
+        assert learned.grad is not None
+        assert frozen.grad is None
+        learned.requires_grad_(False)
+        learned.grad = None
 
 
 def test_memory_between_two_calls_is_not_shared_by_their_results() -> None:
@@ -138,6 +220,12 @@ def test_small_layers_are_left_to_torch(
     maps: tuple[int, ...], kernel: tuple[int, ...], why: str
 ) -> None:
     assert not winograd_pays(torch.empty(maps), torch.empty(kernel)), why
+
+
+def test_tensors_without_numbers_are_left_to_torch() -> None:
+    with FakeTensorMode():
+        maps, kernel = torch.empty(64, 64, 8, 8), torch.empty(64, 64, 3, 3)
+        assert not winograd_pays(maps, kernel)
 
 
 def test_half_precision_and_doubles_are_left_to_torch() -> None:

@@ -191,6 +191,11 @@ def test_the_first_layer_is_a_convolution_with_both_signs_and_a_bias() -> None:
     assert torch.allclose(mine, theirs)
 
 
+def test_the_first_layer_stays_in_half_precision() -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert Whitening(3, halve=True)(images(3, 16, 16)).dtype == torch.bfloat16
+
+
 def test_images_that_are_all_alike_give_finite_filters() -> None:
     network = network_for(1, 8, 8)
     network.look_at(torch.full((20, 1, 8, 8), 0.25))

@@ -20,8 +20,8 @@ from onesided.data.samples import ImageKind
 SWEEP_BATCH = 128
 """Rows that go through a network at once; fewer of large images, see `piece_length`.
 
-As many as a batch of training: the memory that trained is the memory that sweeps. Four times as
-many took as long and, in pieces of other sizes, a third more memory.
+As many as a preset's batch of a large set: the memory that trained is the memory that sweeps. Four
+times as many took as long and, in pieces of other sizes, a third more memory.
 """
 
 
@@ -68,6 +68,11 @@ def _in_row_order(outputs: Callable[[np.ndarray], Tensor], values: Selection) ->
         some = outputs(rows)
         if every is None:
             every = some.new_empty(len(values), *some.shape[1:])
+        if (some.shape, some.dtype) != ((len(rows), *every.shape[1:]), every.dtype):
+            raise ContractError(
+                f"A sweep needs one output per row, all alike; got {some.dtype} of shape "
+                f"{tuple(some.shape)} for {len(rows)} rows."
+            )
         every[rows[0] : rows[-1] + 1] = some
     if every is None:
         raise ContractError("There are no rows to sweep.")

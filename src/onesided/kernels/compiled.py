@@ -1,6 +1,8 @@
 """Compiled functions: numba without the interpreter's lock, and a cache that sees every edit."""
 
 import hashlib
+import os
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -31,12 +33,14 @@ def compiled(function: Function, *, parallel: bool = False, fused: bool = False)
         options["forceinline"] = True
     settings: Any = numba.config  # numba fills it at run time, out of sight of type checkers
     given = settings.CACHE_DIR
-    folder = _cache_of(Path(function.__code__.co_filename).parent)
-    settings.CACHE_DIR = str(Path(given) / folder.name if given else folder)
+    folder = _cache_of(Path(function.__code__.co_filename).parent, given)
     made: Any
+    if folder is None:
+        return cast("Function", numba.njit(**options)(function))
+    settings.CACHE_DIR = str(folder)
     try:
         made = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder that can be written to: compile in every process
+    except RuntimeError:  # of no file: compile in every process
         made = numba.njit(**options)(function)
     finally:
         settings.CACHE_DIR = given
@@ -44,7 +48,27 @@ def compiled(function: Function, *, parallel: bool = False, fused: bool = False)
 
 
 @cache
-def _cache_of(package: Path) -> Path:
+def _cache_of(package: Path, given: str) -> Path | None:
+    """Return the first folder that can be written to, named after the package's sources.
+
+    numba would fall back to folders of its own, whose names say nothing of the sources: after
+    an upgrade it would run what was compiled before it.
+    """
     sources = b"\0".join(path.read_bytes() for path in sorted(package.glob("*.py")))
     digest = hashlib.sha256(sources).hexdigest()[:12]
-    return package / "__pycache__" / f"compiled-{digest}"
+    people = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    beside = Path(given) if given else package / "__pycache__"
+    folders = (
+        beside / f"compiled-{digest}",
+        Path(people) / "onesided" / f"compiled-{package.name}-{digest}",
+    )
+    return next(filter(_can_be_written, folders), None)
+
+
+def _can_be_written(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False

@@ -11,7 +11,7 @@ their transposes, which carry slopes back.
 
 Images are (image, row, column, channel) and domains (tile, 36, channel), so that neighbouring
 channels are summed at once. Tiles are 4 places apart and overlap by two; outside the image there
-are zeros. Every function works on `parts` threads.
+are zeros.
 """
 
 from functools import partial
@@ -151,9 +151,21 @@ def _gather(
                 tile += 1
 
 
-@threaded
-def spread(matrix: Matrix, images: Images, before: int, domain: Domain, parts: int) -> None:
+@compiled
+def spread_alone(matrix: Matrix, images: Images, before: int, domain: Domain) -> None:
     """Write M t M' of every tile t; with B' the domain of images, with A that of slopes."""
+    _spread(matrix, images, before, domain, 0, len(images))
+
+
+@compiled
+def gather_alone(matrix: Matrix, domain: Domain, before: int, images: Images) -> None:
+    """Add M t M' of every tile t to its place; with A' the images, with B their slopes."""
+    _gather(matrix, domain, before, images, 0, len(images))
+
+
+@threaded
+def spread(parts: int, matrix: Matrix, images: Images, before: int, domain: Domain) -> None:
+    """Do what `spread_alone` does, each thread some of the images."""
     count = len(images)
     for part in prange(parts):
         start, stop = count * part // parts, count * (part + 1) // parts
@@ -161,8 +173,8 @@ def spread(matrix: Matrix, images: Images, before: int, domain: Domain, parts: i
 
 
 @threaded
-def gather(matrix: Matrix, domain: Domain, before: int, images: Images, parts: int) -> None:
-    """Add M t M' of every tile t to its place; with A' the images, with B their slopes."""
+def gather(parts: int, matrix: Matrix, domain: Domain, before: int, images: Images) -> None:
+    """Do what `gather_alone` does, each thread some of the images."""
     count = len(images)
     for part in prange(parts):
         start, stop = count * part // parts, count * (part + 1) // parts

@@ -3,17 +3,19 @@
 Torch's convolutions for processors sum over the nine taps. Winograd's form needs a quarter of the
 products and some sums before and after them (`kernels/winograd.py`), and pays where channels are
 many; `benchmarks/step.py` measures it against torch's own. The numbers agree but for the noise of
-single precision. Beyond what a layer needs anyway it takes the memory of `TILES` tiles per thread,
-whatever the batch.
+single precision. Beyond what a layer of torch's needs it takes the memory of `TILES` tiles per
+thread (of one image, where that has more), and from forward to back four times the kernel's.
 
-`ONESIDED_CONVOLUTIONS=direct` in the environment leaves every convolution to torch.
+`ONESIDED_CONVOLUTIONS=direct` in the environment leaves every convolution to torch; slopes of
+slopes and the transforms of `torch.func` need that.
 """
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -34,7 +36,11 @@ TILES = 256
 Maps = Float[Tensor, "b c h w"]
 Kernel = Float[Tensor, "out c 3 3"]
 
-_G = torch.tensor([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]]) / 24
+_G = torch.tensor(
+    [[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]],
+    dtype=torch.float32,
+    device="cpu",
+).div(24)
 _G_BOTH_WAYS = torch.kron(_G, _G)
 """G g G' of a kernel g whose nine taps are a vector."""
 
@@ -54,10 +60,11 @@ class Convolution3x3(nn.Conv2d):
 
 
 def winograd_pays(maps: Maps, kernel: Kernel) -> bool:
-    """Return whether Winograd's form is the faster one: by shapes alone, so always the same.
+    """Return whether Winograd's form is the faster one.
 
-    Half precision has instructions of its own where it is used, and compilers see no loops of
-    numba.
+    By shapes, never by trying: a run that is resumed must sum in the same way. Half precision
+    has instructions of its own where it is used; compilers, and tensors that only pretend, have
+    no numbers for numba's loops.
     """
     channels_out, channels_in = kernel.shape[:2]
     count, _, height, width = maps.shape
@@ -65,6 +72,7 @@ def winograd_pays(maps: Maps, kernel: Kernel) -> bool:
         min(channels_in, channels_out) >= FEWEST_CHANNELS
         and 9 * channels_in * channels_out * height * width >= LEAST_WORK
         and count * _tiles(height, width) >= FEWEST_TILES
+        and type(maps) is Tensor
         and maps.device.type == "cpu"
         and maps.dtype == kernel.dtype == torch.float32
         and not torch.is_autocast_enabled("cpu")
@@ -86,61 +94,74 @@ class _Winograd(torch.autograd.Function):
     def forward(ctx: Any, maps: Tensor, kernel: Tensor) -> Tensor:  # noqa: ANN401 - torch's own
         images, factors = _channels_last(maps), _factors(kernel)
         count, height, width, channels = images.shape
-        result = images.new_zeros(count, height, width, len(kernel))
+        # Not a view of what was made: people may change it in place, as any other result.
+        shape = (count, len(kernel), height, width)
+        result = torch.empty(shape, dtype=maps.dtype, memory_format=torch.channels_last).zero_()
+        places = result.permute(0, 2, 3, 1)
         with _loops() as loops:
             for some in _shares(count, _tiles(height, width)):
                 seen, given = _domains(images[some], channels, len(kernel))
                 loops.see(images[some], seen)
                 torch.bmm(seen.transpose(0, 1), factors.mT, out=given.transpose(0, 1))
-                loops.give(given, result[some])
+                loops.give(given, places[some])
         ctx.save_for_backward(images, factors)
-        return result.permute(0, 3, 1, 2)
+        return result
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor]:  # noqa: ANN401
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:  # noqa: ANN401
         images, factors = ctx.saved_tensors
         _, out, channels = factors.shape
         slopes = _channels_last(slope)
         count, height, width, _ = images.shape
-        by_factors = factors.new_zeros(36, out, channels)
         by_images = torch.zeros_like(images) if ctx.needs_input_grad[0] else None
+        by_factors = factors.new_zeros(36, out, channels) if ctx.needs_input_grad[1] else None
         with _loops() as loops:
             for some in _shares(count, _tiles(height, width)):
                 seen, given = _domains(images[some], channels, out)
-                loops.see(images[some], seen)
                 loops.give_back(slopes[some], given)
-                by_factors.baddbmm_(given.permute(1, 2, 0), seen.transpose(0, 1))
+                if by_factors is not None:
+                    loops.see(images[some], seen)
+                    by_factors.baddbmm_(given.permute(1, 2, 0), seen.transpose(0, 1))
                 if by_images is not None:
                     torch.bmm(given.transpose(0, 1), factors, out=seen.transpose(0, 1))
                     loops.see_back(seen, by_images[some])
-        by_taps = (_G_BOTH_WAYS.T @ by_factors.flatten(1)).view(3, 3, out, channels)
         return (
             None if by_images is None else by_images.permute(0, 3, 1, 2),
-            by_taps.permute(2, 3, 0, 1),
+            None if by_factors is None else _by_taps(by_factors),
         )
+
+
+_using_threads = threading.Lock()
+"""Held while the loops run on several threads. They take all of them anyway, and one of numba's
+ways to run threads (`workqueue`, where it finds no OpenMP) ends the process at a second caller."""
 
 
 @contextmanager
 def _loops() -> Iterator["_Loops"]:
     """Give the compiled loops as many threads as torch has, and other users of numba theirs."""
     # Loaded when first needed: numba takes a second, and not every network is wide.
+    from onesided.kernels import winograd as kernels
+
+    threads = torch.get_num_threads()
+    if threads == 1:
+        # Without numba's threads, which would not survive a fork.
+        yield _Loops(kernels, kernels.spread_alone, kernels.gather_alone)
+        return
     import numba
 
-    from onesided.kernels import winograd
-
-    of_torch = torch.get_num_threads()
-    before = numba.get_num_threads()
-    if torch.get_num_threads() != of_torch:
-        # Where both use one library for threads, numba gives it all cores when it first starts.
-        torch.set_num_threads(of_torch)
     most: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set at run time
-    threads = min(of_torch, most)
-    numba.set_num_threads(threads)
-    try:
-        yield _Loops(winograd, threads)
-    finally:
-        numba.set_num_threads(before)
+    parts = min(threads, most)
+    with _using_threads:
+        before = numba.get_num_threads()
+        if torch.get_num_threads() != threads:
+            # Where both use one library for threads, numba gives it all cores when it first starts.
+            torch.set_num_threads(threads)
+        numba.set_num_threads(parts)
+        try:
+            yield _Loops(kernels, partial(kernels.spread, parts), partial(kernels.gather, parts))
+        finally:
+            numba.set_num_threads(before)
 
 
 @dataclass(frozen=True)
@@ -148,27 +169,24 @@ class _Loops:
     """The compiled loops, on tensors."""
 
     kernels: ModuleType
-    threads: int
+    spread: Callable[..., None]
+    gather: Callable[..., None]
 
     def see(self, images: Tensor, domain: Tensor) -> None:
         """Write B' d B of the images' tiles d, which begin a place before theirs."""
-        self.kernels.spread(
-            self.kernels.B_TRANSPOSED, images.numpy(), 1, domain.numpy(), self.threads
-        )
+        self.spread(self.kernels.B_TRANSPOSED, images.numpy(), 1, domain.numpy())
 
     def give(self, domain: Tensor, images: Tensor) -> None:
         """Add A' m A of the domain's tiles m."""
-        self.kernels.gather(
-            self.kernels.A_TRANSPOSED, domain.numpy(), 0, images.numpy(), self.threads
-        )
+        self.gather(self.kernels.A_TRANSPOSED, domain.numpy(), 0, images.numpy())
 
     def give_back(self, slopes: Tensor, domain: Tensor) -> None:
         """Write what `give` makes of slopes on their way back: A s A'."""
-        self.kernels.spread(self.kernels.A, slopes.numpy(), 0, domain.numpy(), self.threads)
+        self.spread(self.kernels.A, slopes.numpy(), 0, domain.numpy())
 
     def see_back(self, domain: Tensor, slopes: Tensor) -> None:
         """Add what `see` makes of slopes on their way back: B s B'."""
-        self.kernels.gather(self.kernels.B, domain.numpy(), 1, slopes.numpy(), self.threads)
+        self.gather(self.kernels.B, domain.numpy(), 1, slopes.numpy())
 
 
 def _channels_last(maps: Maps) -> Float[Tensor, "b h w c"]:
@@ -179,6 +197,13 @@ def _factors(kernel: Kernel) -> Float[Tensor, "36 out c"]:
     """Return G g G' of every pair of channels; with channels last, the taps are not copied."""
     taps = kernel.detach().permute(0, 2, 3, 1).flatten(1, 2)
     return (_G_BOTH_WAYS @ taps).transpose(0, 1)
+
+
+def _by_taps(by_factors: Float[Tensor, "36 out c"]) -> Kernel:
+    """Return the slopes by a kernel of those by its factors."""
+    _, out, channels = by_factors.shape
+    taps = (_G_BOTH_WAYS.T @ by_factors.flatten(1)).view(3, 3, out, channels)
+    return taps.permute(2, 3, 0, 1)
 
 
 def _tiles(height: int, width: int) -> int:
@@ -206,6 +231,9 @@ def _domains(
     size_in, size_out = (36 * tiles * channels for channels in (channels_in, channels_out))
     room: Tensor | None = getattr(_kept, "room", None)
     if room is None or len(room) < size_in + size_out:
-        room = _kept.room = torch.empty(size_in + size_out)
+        # It outlives the call, and so whatever mode and defaults the call was made under.
+        with torch.inference_mode(mode=False):
+            room = torch.empty(size_in + size_out, dtype=torch.float32, device="cpu")
+        _kept.room = room
     seen, given = room[:size_in], room[size_in : size_in + size_out]
     return seen.view(tiles, 36, channels_in), given.view(tiles, 36, channels_out)

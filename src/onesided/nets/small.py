@@ -68,7 +68,8 @@ class Whitening(nn.Module):
         which takes several times as long as a sum.
         """
         answers = F.conv2d(maps, self.filters, stride=self.stride, padding=1)
-        return torch.cat([answers, -answers], dim=1) + self.bias[:, None, None]
+        bias = self.bias.to(answers.dtype)  # or half precision would end here
+        return torch.cat([answers, -answers], dim=1) + bias[:, None, None]
 
     @torch.no_grad()
     def look_at(self, samples: Float[Tensor, "n c h w"]) -> None:
