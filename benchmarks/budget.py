@@ -44,6 +44,13 @@ class Study:
     data: tuple[str, ...] = DATA
     beside: tuple[str, ...] = DATA
 
+    @property
+    def where(self) -> str:
+        """Return on which data sets there is NcPU alone, in a sentence; nothing if on none."""
+        if self.beside == self.data:
+            return ""
+        return f" The other rows are run on {' and '.join(self.beside)} only."
+
 
 STUDIES = {
     "quick": Study("budget", "What minutes buy", "what NcPU finds in minutes on two cores"),
@@ -66,8 +73,7 @@ WORDS = (
     "has the same data, network, batches, learning rates and number of epochs; `Supervised` sees "
     "all true classes and is the ceiling, not a competitor. The preset's values were chosen on "
     "CIFAR-10 training images that are neither in P nor in U, and when votes begin on held-out "
-    "images of P and U; no test set chose anything, and the other data sets chose nothing at all. "
-    "NcPU is run on {data}, the others on {beside}."
+    "images of P and U; no test set chose anything, and the other data sets chose nothing at all."
 )
 
 
@@ -100,12 +106,7 @@ def grid(preset: str, names: Sequence[str] = (), given: Settings | None = None) 
     return Grid(
         name=study.name,
         title=study.title,
-        words=WORDS.format(
-            preset=preset,
-            asked=study.asked,
-            data=", ".join(names or study.data),
-            beside="the same" if names or study.beside == study.data else ", ".join(study.beside),
-        ),
+        words=WORDS.format(preset=preset, asked=study.asked) + ("" if names else study.where),
         entries=tuple(entries),
         module="budget" if preset == "quick" else f"budget {preset}",
     )
