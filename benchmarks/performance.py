@@ -172,8 +172,8 @@ What was learned, the largest gains first:
   later, where the trial was stopped); a third stage and no early
   halving, at the same cost per step (one epoch seen).
 - More passes are not always better: digits, passed over two hundred times by `standard`, came out
-  below `quick` on the one seed that was run, and CE, the longer it trains, only learns better to
-  call the unlabelled negative.
+  below `quick` on all three seeds (it finds fewer of the positives), and CE, the longer it trains,
+  only learns better to call the unlabelled negative.
 - Not tried: self-supervised starts.
 """
 
