@@ -15,9 +15,10 @@ import pytest
 from onesided.core.errors import OnesidedError
 from onesided.data import cache as caches
 from onesided.data import images, threads
-from onesided.data.cache import DecodeCache, MappedImages
+from onesided.data.cache import DecodeCache, Entry, MappedImages
 from onesided.data.files import find_images
 from onesided.data.images import Decoded, decode_all
+from onesided.data.journal import alone
 from tests.data.image_files import write_png
 
 COUNT = 40
@@ -154,7 +155,7 @@ def test_a_decode_that_was_stopped_goes_on_where_it_was(
     assert_same(read(folder, tmp_path / "cache"), whole)
     # At most one unsaved piece, one chunk that other threads were at, and unreadable files.
     assert len(decoded) <= COUNT - 2 - len(before) + 5 + 4 + 2
-    assert names_of(entries(tmp_path / "cache")[0]) == ["index.json", "journal", "lock", "pixels"]
+    assert names_of(entries(tmp_path / "cache")[0]) == ["index.json", "journal", "pixels"]
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -297,6 +298,24 @@ def test_killed_or_side_by_side_processes_end_with_one_whole_entry(
     assert [path.suffix for path in entries(cache)] == [""]
     plain = decode_all(find_images(folder), tolerate=0.2)
     assert (entries(cache)[0] / "pixels").read_bytes() == plain.values.tobytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such lock on Windows")
+@pytest.mark.usefixtures("small_pieces")
+def test_a_writer_looks_at_its_folder_only_when_no_other_can_rename_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = []
+
+    def look(entry: Entry, part: Path, wanted: int) -> None:
+        busy = OnesidedError("another process is inside")
+        with pytest.raises(OnesidedError), alone(entry.folder / f"{entry.key}.lock", busy):
+            pass
+        looked.append(part.is_dir())
+
+    monkeypatch.setattr(Entry, "_check_room", look)
+    read(folder, tmp_path / "cache")
+    assert looked == [True]
 
 
 def test_an_index_is_small_and_can_be_read_by_people(

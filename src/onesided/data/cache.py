@@ -3,6 +3,7 @@
 An entry of the cache is a folder named after what was decoded: every file's place, size
 and time of change, the wanted size and channels, and the version of the decoder.
 
+    <key>.lock      held by who writes; beside the folders, which are renamed
     <key>.part/     being written; `journal` says how far, and the next start goes on there
     <key>/          complete: `pixels` (rows of bytes), `journal` (what became of each file),
                     `index.json` (shape, files that cannot be opened, sentences)
@@ -186,14 +187,15 @@ class Entry:
         """
         part = self.folder / f"{self.key}.part"
         with _refusals_told(self.folder):
-            part.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / "README.txt").write_text(README, encoding="utf-8")
-        self._check_room(part, math.prod(shape))
-        with alone(part / "lock"):
+        with alone(self.folder / f"{self.key}.lock"):
             if (self.folder / self.key).is_dir():
-                shutil.rmtree(part, ignore_errors=True)  # made a moment ago, by us
                 yield None
                 return
+            with _refusals_told(self.folder):
+                part.mkdir(exist_ok=True)
+            self._check_room(part, math.prod(shape))
             with Writer.opened(part, shape, unreadable) as writer:
                 yield writer
             os.replace(part, self.folder / self.key)
