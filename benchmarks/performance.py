@@ -327,7 +327,20 @@ def _folders(content: Content) -> str:
         "hold decoding and training."
     )
     table = markdown(("images", "peak memory", "files per second", "command"), rows)
-    return f"{words}\n\n{table}\n\n{_measured_on(content)}"
+    return f"{words}\n\n{table}\n\n{growth(content)}\n\n{_measured_on(content)}"
+
+
+def growth(content: Content) -> str:
+    """Return what one more image costs in memory, beside its pixels, which stay in the file."""
+    few, many = content["rows"]
+    further = many["images"] - few["images"]
+    costs = [
+        f"{max(0.0, many[kind]['peak_mb'] - few[kind]['peak_mb']) * 1024 / further:.1f} KB "
+        f"with `{kind}`"
+        for kind in ("fit", "rank")
+    ]
+    pixels = 3 * content["side"] ** 2 / 1024
+    return f"A further image takes {' and '.join(costs)}; its pixels are {pixels:.0f} KB."
 
 
 def _mapping(content: Content) -> str:

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from benchmarks.performance import Goal, Reached, ceilings, goals, memory, what_matters
+from benchmarks.performance import (
+    Goal,
+    Reached,
+    ceilings,
+    goals,
+    growth,
+    memory,
+    what_matters,
+)
 from tests.benchmarks.fakes import fake_content, fake_record, figures
 
 
@@ -82,3 +90,13 @@ def test_a_preset_above_the_bound_of_memory_is_called_too_much() -> None:
     assert cells(table, "`quick`")[1] == "900 MB"
     assert cells(table, "`standard`")[1] == "1200 MB: too much"
     assert cells(table, "`evening`")[1] == "not measured"
+
+
+def test_what_a_further_image_takes_is_the_slope_between_two_folders() -> None:
+    def row(images: int, fit: float, rank: float) -> dict[str, Any]:
+        return {"images": images, "fit": {"peak_mb": fit}, "rank": {"peak_mb": rank}}
+
+    content = {"side": 64, "rows": [row(1024, 700, 500), row(3072, 702, 499)]}
+    assert growth(content) == (
+        "A further image takes 1.0 KB with `fit` and 0.0 KB with `rank`; its pixels are 12 KB."
+    )
