@@ -34,12 +34,10 @@ def compiled(function: Function, *, parallel: bool = False, fused: bool = False)
     settings: Any = numba.config  # numba fills it at run time, out of sight of type checkers
     given = settings.CACHE_DIR
     folder = _cache_of(Path(function.__code__.co_filename).parent, given)
+    settings.CACHE_DIR = str(folder or given)
     made: Any
-    if folder is None:
-        return cast("Function", numba.njit(**options)(function))
-    settings.CACHE_DIR = str(folder)
     try:
-        made = numba.njit(cache=True, **options)(function)
+        made = numba.njit(cache=folder is not None, **options)(function)
     except RuntimeError:  # of no file: compile in every process
         made = numba.njit(**options)(function)
     finally:
