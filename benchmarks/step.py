@@ -43,7 +43,7 @@ class Size:
     """How much work is timed.
 
     Attributes:
-        batch: Rows in a batch; the paper's is 256, of which ResNet-18 would take minutes.
+        batch: Rows in a batch; the paper's is 256.
         repeats: How often each side is timed.
         scored: Pictures that inference is timed on.
         compiles: Whether `torch.compile` is timed too; it takes a minute to get ready.
@@ -57,7 +57,7 @@ class Size:
 
 SIZES: Mapping[str, Size] = {
     "small": Size(batch=256, repeats=5, scored=512),
-    "resnet18": Size(batch=64, repeats=3, scored=64),
+    "resnet18": Size(batch=256, repeats=3, scored=256),
 }
 QUICK = Size(batch=8, repeats=1, scored=4, compiles=False)
 
