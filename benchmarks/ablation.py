@@ -45,11 +45,13 @@ def grid(data_name: str, given: Settings) -> Grid:
     rows = [
         entry(label, data_name, budget, merge(method, change)) for label, change in CHANGES.items()
     ]
+    first, *others = *CHANGES, PUBLISHED_VIEWS
     return Grid(
         name="ablation",
         title="Which switches matter in minutes",
         words=WORDS,
         entries=(*rows, entry(PUBLISHED_VIEWS, data_name, windows, method)),
+        pairs=tuple((first, other) for other in others),
         varied=frozenset({"views"}),
     )
 
