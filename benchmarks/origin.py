@@ -31,6 +31,16 @@ def origin() -> Origin:
     }
 
 
+def same_place(before: Mapping[str, Any]) -> bool:
+    """Return whether an origin tells of this very code, committed, on this machine.
+
+    Only then may times from before stand beside those of now.
+    """
+    now = origin()
+    known = before["dirty"] is False and now["dirty"] is False
+    return known and all(before[key] == now[key] for key in ("commit", "machine", "versions"))
+
+
 def origin_of_run() -> Origin:
     """Return the part that may differ from run to run of one benchmark.
 

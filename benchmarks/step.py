@@ -1,7 +1,8 @@
 """What a training step of NcPU costs: plainly written, here, and at the hardware's limit.
 
 python -m benchmarks.step                      both networks, some minutes on a quiet machine
-python -m benchmarks.step --network small      one of them
+python -m benchmarks.step --network small      one of them; the other's times stay in the file if
+                                               the code and the machine are the same
 python -m benchmarks.step --docs               write the page from the result file, run nothing
 python -m benchmarks.step --quick              tiny networks' worth of work: does it run here?
 
@@ -17,7 +18,7 @@ not change how long they take.
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from typing import Any
 import torch
 
 from benchmarks.command import REPOSITORY
-from benchmarks.origin import origin
+from benchmarks.origin import origin, same_place
 from benchmarks.step_compiled import compiled_backbone
 from benchmarks.step_limit import seconds_of_products
 from benchmarks.step_page import page, tables
@@ -33,6 +34,8 @@ from benchmarks.step_sides import Problem, Sides, in_turns
 from onesided.core.errors import OnesidedError
 from onesided.engine.train_config import choose_precision
 from onesided.run.folder import RunFolder, read_json
+
+Record = Mapping[str, Any]
 
 COMMAND = "python -m benchmarks.step"
 RESULT = "step.json"
@@ -97,9 +100,10 @@ def _obey(options: argparse.Namespace) -> int:
         return 0
     if options.threads:
         torch.set_num_threads(options.threads)
-    content = measured(_cases(options))
     results.mkdir(parents=True, exist_ok=True)
-    RunFolder(results, "").write_json(RESULT, content)
+    content: dict[str, Any] = {}
+    for content in measured(_cases(options), kept=_measured_before(results / RESULT)):
+        RunFolder(results, "").write_json(RESULT, content)
     print(tables(content))
     return 0
 
@@ -119,26 +123,41 @@ def _cases(options: argparse.Namespace) -> Iterable[tuple[str, Size]]:
         yield network, replace(usual, batch=batch, repeats=repeats)
 
 
-def measured(cases: Iterable[tuple[str, Size]]) -> dict[str, Any]:
-    """Return the content of the result file."""
-    started, load = origin(), os.getloadavg()[0]
+def _measured_before(path: Path) -> Sequence[Record]:
+    """Return the file's networks, if they may stand beside what is timed now."""
+    if not path.exists():
+        return []
+    content = read_json(path)
+    networks: Sequence[Record] = content["networks"] if same_place(content["origin"]) else []
+    return networks
+
+
+def measured(
+    cases: Iterable[tuple[str, Size]], *, kept: Sequence[Record]
+) -> Iterator[dict[str, Any]]:
+    """Yield the content of the result file after each network, so that no stop costs both."""
+    started = origin()
     precision = choose_precision("auto", torch.device("cpu"))
-    return {
-        "title": "The cost of a training step",
-        "origin": started,
-        "load": round(load, 1),
-        "precision": str(precision).removeprefix("torch."),
-        "networks": [times(network, size) for network, size in cases],
-    }
+    records = {record["network"]: record for record in kept}
+    for network, size in cases:
+        records[network] = times(network, size)
+        yield {
+            "title": "The cost of a training step",
+            "origin": started,
+            "precision": str(precision).removeprefix("torch."),
+            "networks": [records[name] for name in SIZES if name in records],
+        }
 
 
-def times(network: str, size: Size) -> dict[str, Any]:
+def times(network: str, size: Size) -> Record:
     """Return the median seconds of each part on each side, for one network."""
+    load = round(os.getloadavg()[0], 1)
     problem = Problem.drawn(network, batch=size.batch, scored=size.scored)
     sides = Sides(problem)
     step_calls, score_calls = sides.products_of_a_step(), sides.products_of_scoring()
     limit_of_step = seconds_of_products(step_calls, sides.precision, repeats=size.repeats)
-    limit_of_scoring = seconds_of_products(score_calls, sides.precision, repeats=size.repeats)
+    # Scores are computed in single precision on every machine: a ranking wants no ties.
+    limit_of_scoring = seconds_of_products(score_calls, torch.float32, repeats=size.repeats)
     seconds = {
         "step": in_turns(
             {
@@ -165,6 +184,7 @@ def times(network: str, size: Size) -> dict[str, Any]:
     }
     return {
         "network": network,
+        "load": load,
         "sample_shape": list(problem.sample_shape),
         "batch": size.batch,
         "scored": size.scored,

@@ -101,8 +101,8 @@ def noting_products(*modules: nn.Module) -> Iterator[list[Product]]:
 def _noted(layer: nn.Module, seen: Tensor) -> Product:
     if isinstance(layer, Whitening):
         # Computed, not learned: no gradient goes to its filters, nor to the pictures before it.
-        count, *patch = layer.filters.shape
-        kernel = (2 * count, *patch)
+        # The negative filters' answers are the negatives of the others', and no product.
+        kernel = tuple(layer.filters.shape)
         return Product(tuple(seen.shape), kernel, (layer.stride,) * 2, (1, 1), False, False)
     weight = layer.get_parameter("weight")
     learns = torch.is_grad_enabled() and weight.requires_grad

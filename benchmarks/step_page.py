@@ -154,8 +154,9 @@ def on_compiling(measured: Mapping[str, Any] | None) -> str:
         return f"`torch.compile` could not be timed: {measured['failed']}"
     eager, compiled = measured["eager"], measured["compiled"]
     words = (
-        f"The backbone alone, forward and back, takes {milliseconds(eager)} as it is and "
-        f"{milliseconds(compiled)} compiled by `torch.compile`, which takes "
+        f"The backbone alone, forward and back, takes {milliseconds(eager)} as it is, "
+        f"{milliseconds(measured['direct'])} with torch's convolutions, and "
+        f"{milliseconds(compiled)} with these compiled by `torch.compile`, which takes "
         f"{measured['warm_up']:.0f} s to get ready"
     )
     if compiled >= eager:
@@ -168,13 +169,14 @@ def where_measured(content: Content) -> str:
     """Return machine, commit, versions, date and load."""
     place = content["origin"]
     here = place["machine"]
+    loads = ", ".join(f"{one['load']:g} ({one['network']})" for one in content["networks"])
     lines = [
         f"- Machine: {machine_words(here)}; {here['memory_gb']:g} GB of memory, "
         f"{here['platform']}; networks in {content['precision']}.",
         f"- Commit: {commit_words(place)}.",
         f"- Versions: {', '.join(f'{name} {v}' for name, v in place['versions'].items())}.",
-        f"- Date: {place['date']}; load of the machine before it began: {content['load']:g}. What "
-        "else was at work made times longer than the work needs.",
+        f"- Date: {place['date']}; load of the machine before it began: {loads}. What else was at "
+        "work made times longer than the work needs.",
     ]
     return "## Where it was measured\n\n" + "\n".join(lines)
 

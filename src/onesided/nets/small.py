@@ -69,7 +69,7 @@ class Whitening(nn.Module):
         """
         answers = F.conv2d(maps, self.filters, stride=self.stride, padding=1)
         bias = self.bias.to(answers.dtype)  # or half precision would end here
-        return torch.cat([answers, -answers], dim=1) + bias[:, None, None]
+        return torch.cat([answers, -answers], dim=1).add_(bias[:, None, None])
 
     @torch.no_grad()
     def look_at(self, samples: Float[Tensor, "n c h w"]) -> None:
