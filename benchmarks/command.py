@@ -5,7 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.grid import Grid, Places, run_grid
+from benchmarks.grid import Grid, Places
+from benchmarks.runs import run_grid
 from benchmarks.tables import Paper, page, tables
 from onesided.core.config import read_toml
 from onesided.core.errors import DataNotFound, OnesidedError

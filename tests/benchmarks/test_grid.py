@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.grid import Budget, Entry, Grid, run_grid
+from benchmarks.grid import Budget, Entry, Grid
 from benchmarks.origin import code_in_memory
 from benchmarks.records import add_origin, describe, folder_name
+from benchmarks.runs import Collected, run_grid
 from onesided.core.errors import ConfigError, DataNotFound, Interrupted
 from onesided.engine.fit import Watcher
 from onesided.run.execute import run
@@ -52,6 +53,14 @@ def test_figures_are_those_of_the_result_files(done: Path) -> None:
         assert record["result"]["test"] == written["test"]
         assert record["result"]["pu"]["degenerate"] == written["pu"]["degenerate"]
         assert record["seconds"] == written["seconds"]
+
+
+def test_two_processes_fill_one_file(done: Path, tmp_path: Path) -> None:
+    records = collected(done)["runs"]
+    first, second = (Collected(toy_grid(), tmp_path / "results", (0, 1)) for _ in range(2))
+    for turn, record in enumerate(records):
+        (first, second)[turn % 2].put(record)
+    assert collected(tmp_path)["runs"] == records
 
 
 def test_every_run_says_with_which_seed_code_and_machine_it_was_made(done: Path) -> None:
