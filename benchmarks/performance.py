@@ -16,6 +16,7 @@ from benchmarks.budget import STUDIES
 from benchmarks.command import REPOSITORY, paper_figures
 from benchmarks.records import Record
 from benchmarks.tables import (
+    between,
     commit_words,
     finished,
     machine_words,
@@ -23,6 +24,7 @@ from benchmarks.tables import (
     percents,
     section,
     spread,
+    threads_of,
 )
 from onesided.run.folder import RunFolder, read_json
 
@@ -69,8 +71,8 @@ class Reached:
         if not runs:
             return None
         minutes = [run["seconds"] / 60 for run in runs]
-        used = sorted({origin["threads"] for run in runs for origin in run["origins"]})
-        threads = " or ".join(map(str, used)) + (" thread" if used == [1] else " threads")
+        used = threads_of(runs)
+        threads = f"{used} thread" if used == "1" else f"{used} threads"
         return cls(list(zip(percents(runs, "oa"), minutes, strict=True)), threads)
 
     def within(self, minutes: float) -> list[float]:
@@ -79,10 +81,9 @@ class Reached:
 
     @property
     def words(self) -> str:
-        """Accuracy and minutes as the table says them; minutes are no sample, so their range."""
+        """Accuracy and minutes as the table says them."""
         accuracy, minutes = zip(*self.runs, strict=True)
-        low, high = f"{min(minutes):.1f}", f"{max(minutes):.1f}"
-        return f"{spread(accuracy, '.1f')} % in {low if low == high else f'{low} to {high}'}"
+        return f"{spread(accuracy, '.1f')} % in {between(minutes, '.1f')}"
 
 
 GOALS = (Goal(92, 20), Goal(95, 60), Goal(97.36, 180))

@@ -19,8 +19,9 @@ DIFFERENCES = ("oa", "f1", "auc")
 NOTHING = "-"
 HOW_TO_READ = (
     "Figures are those of the last epoch on the test set, in percent: mean ± standard deviation "
-    "over the seeds that finished. No epoch is chosen on the test set; a "
-    "method that keeps an earlier epoch, as its paper does, chooses it on held-out P and U. "
+    "over the seeds that finished; of seconds, the least and the most. No epoch is chosen on the "
+    "test set; a method that keeps an earlier epoch, as its paper does, chooses it on held-out P "
+    "and U. "
     "A degenerate run (it calls everything, or nothing, positive, or does not separate) counts in "
     "the mean like any other and is marked."
 )
@@ -86,14 +87,14 @@ def budget_line(budget: Mapping[str, Any], runs: Sequence[Record]) -> str:
 
 def figure_table(runs: Sequence[Record], published: Mapping[str, Any]) -> str:
     """Return one row per label: figures, seconds, the paper's, and what went wrong."""
-    columns = ["", "given", "seeds", *FIGURES.values(), "seconds"]
+    columns = ["", "given", "seeds", *FIGURES.values(), "seconds", "threads"]
     columns += ["paper OA", "paper F1"] if published else []
     rows = []
     for label, group in by_label(runs).items():
         done = finished(group)
         cells = [label, given(group[0]), str(len(done))]
         cells += [spread(percents(done, figure), ".1f") for figure in FIGURES]
-        cells.append(spread([record["seconds"] for record in done], ".0f"))
+        cells += [between([record["seconds"] for record in done], ".0f"), threads_of(done)]
         if published:
             cells += [paper_cell(published.get(label, {}).get(f)) for f in ("oa", "f1")]
         rows.append([*cells, remark(group)])
@@ -213,6 +214,20 @@ def spread(values: Sequence[float], form: str) -> str:
     if len(values) == 1:
         return mean
     return f"{mean} ± {format(statistics.stdev(values), form.lstrip('+'))}"
+
+
+def between(values: Sequence[float], form: str) -> str:
+    """Return the least and the most, for what is no sample: times of a machine at other work."""
+    if not values:
+        return NOTHING
+    low, high = format(min(values), form), format(max(values), form)
+    return low if low == high else f"{low} to {high}"
+
+
+def threads_of(runs: Iterable[Record]) -> str:
+    """Return how many threads the runs had, as they noted it themselves."""
+    used = sorted({place["threads"] for record in runs for place in record["origins"]})
+    return " or ".join(map(str, used)) or NOTHING
 
 
 def remark(group: Sequence[Record]) -> str:

@@ -93,10 +93,19 @@ def test_differences_are_taken_seed_by_seed() -> None:
     assert cells[1:] == ["2", *["+0.0 ± 14.1 (1 of 2)"] * 2, "+0.0 ± 0.0 (0 of 2)"]
 
 
+def test_seconds_are_a_range_and_say_on_how_many_threads() -> None:
+    slow = {**fake_record("uPU", 1, figures(0.6)), "seconds": 25.4}
+    slow["origins"] = [{**fake_origin(), "threads": 1}]
+    text = tables(fake_content(fake_record("uPU", 0, figures(0.6)), slow), {})
+    assert row(text, "uPU")[8:10] == ["10 to 25", "1 or 2"]
+    alone = tables(fake_content(fake_record("uPU", 0, figures(0.6))), {})
+    assert row(alone, "uPU")[8:10] == ["10", "2"]
+
+
 def test_published_figures_stand_beside_ours_with_both_budgets_named() -> None:
     paper = {**paper_figures("methods"), "figures": {"digits": {"uPU": {"oa": [65.52, 0.2]}}}}
     text = tables(fake_content(fake_record("uPU", 0, figures(0.6))), paper)
-    assert row(text, "uPU")[9:11] == ["65.52 ± 0.2", "-"]
+    assert row(text, "uPU")[10:12] == ["65.52 ± 0.2", "-"]
     assert "1300 epochs on 41000 images" in text
     assert "60 epochs on 840 images" in text
     assert "**Its budget differs**" in text
