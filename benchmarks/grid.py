@@ -6,6 +6,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from onesided.core.config import Settings, merge
 from onesided.core.errors import ConfigError
@@ -95,6 +96,8 @@ class Grid:
         entries: The rows.
         pairs: Labels (without, with) whose difference per seed is a table of its own.
         varied: Training settings that rows may differ in, because they are what is studied.
+        judged_on: Which samples figures are of: the test set, or `clean`, training samples outside
+            P and U, where settings are chosen and the test set is not to be looked at.
         module: What stands after `python -m benchmarks.` to run it; its name unless told.
     """
 
@@ -104,6 +107,7 @@ class Grid:
     entries: tuple[Entry, ...]
     pairs: tuple[tuple[str, str], ...] = ()
     varied: frozenset[str] = frozenset()
+    judged_on: Literal["test", "clean"] = "test"
     module: str = ""
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from benchmarks.tables import (
     between,
     commit_words,
     finished,
+    judged_on,
     machine_words,
     markdown,
     percents,
@@ -239,7 +240,8 @@ def _grid(content: Content) -> str:
 
 
 def _switches(content: Content) -> str:
-    return f"{_grid(content)}\n\n{what_matters(content)}"
+    judged = f"Each changed alone; judged on {judged_on(content)}."
+    return f"{judged}\n\n{_grid(content)}\n\n{what_matters(content)}"
 
 
 def what_matters(content: Content) -> str:

@@ -9,6 +9,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,10 @@ def run_grid(
         if only in (None, one.data_name) and (not rows or one.label in rows)
     ]
     # A wrong setting or a missing file is told at once, not after an hour of training.
-    loaded = _load_all((config for _, config in chosen), places.work)
+    loaded = {
+        key: _judged_on(grid.judged_on, data)
+        for key, data in _load_all((config for _, config in chosen), places.work).items()
+    }
     collected = Collected(grid, places.results, seeds)
     records = []
     for number, (label, config) in enumerate(chosen, start=1):
@@ -133,6 +137,7 @@ class Collected:
             "title": self.grid.title,
             **origin(),
             "budget": {"words": self.grid.words, "exact": self._exact_budgets()},
+            "judged_on": self.grid.judged_on,
             "pairs": [list(pair) for pair in self.grid.pairs],
             "runs": list(self.records.values()),
         }
@@ -173,6 +178,16 @@ def _load_all(configs: Iterable[RunConfig], work: Path) -> dict[str, LoadedData]
             data = load_data(config.data)
             loaded[key] = seen_through(config.network, data, device, cache=features)
     return loaded
+
+
+def _judged_on(part: str, loaded: LoadedData) -> LoadedData:
+    """Return the data with that part in the place of the test set, which then nobody sees."""
+    if part == "test":
+        return loaded
+    split = loaded.split
+    if split.clean is None:
+        raise ConfigError("A study on training samples outside P and U needs data.clean.")
+    return replace(loaded, split=replace(split, test=split.clean, clean=None))
 
 
 def _data_key(config: RunConfig) -> str:

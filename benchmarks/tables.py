@@ -17,8 +17,12 @@ Paper = Mapping[str, Any]
 FIGURES = {"oa": "OA", "f1": "F1", "precision": "precision", "recall": "recall", "auc": "AUC"}
 DIFFERENCES = ("oa", "f1", "auc")
 NOTHING = "-"
+JUDGED_ON = {
+    "test": "the test set",
+    "clean": "training samples outside P and U, as many positives as negatives",
+}
 HOW_TO_READ = (
-    "Figures are those of the last epoch on the test set, in percent: mean ± standard deviation "
+    "Figures are those of the last epoch on {judged_on}, in percent: mean ± standard deviation "
     "over the seeds that finished; of seconds, the least and the most. No epoch is chosen on the "
     "test set; a method that keeps an earlier epoch, as its paper does, chooses it on held-out P "
     "and U. "
@@ -45,13 +49,18 @@ def tables(content: Content, paper: Paper) -> str:
     names = content["budget"]["exact"]
     parts = [
         content["budget"]["words"],
-        HOW_TO_READ,
+        HOW_TO_READ.format(judged_on=judged_on(content)),
         *(section(content, name, paper) for name in names),
         went_wrong(content["runs"]),
         settings_of_rows(content["runs"]),
         where_measured(content),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def judged_on(content: Content) -> str:
+    """Return which samples the figures are of; files from before there was a choice say nothing."""
+    return JUDGED_ON[content.get("judged_on", "test")]
 
 
 def section(content: Content, name: str, paper: Paper) -> str:

@@ -1,5 +1,6 @@
 """Runs are done once, failures are told, and the collected file says where numbers come from."""
 
+import csv
 import json
 import os
 import signal
@@ -61,6 +62,24 @@ def test_two_processes_fill_one_file(done: Path, tmp_path: Path) -> None:
     for turn, record in enumerate(records):
         (first, second)[turn % 2].put(record)
     assert collected(tmp_path)["runs"] == records
+
+
+def test_settings_can_be_judged_without_a_look_at_the_test_set(tmp_path: Path) -> None:
+    outside = replace(TOY, data={**TOY.data, "clean": 4})
+    one = toy_entry("CE", "ce", budget=outside)
+    content = go(replace(toy_grid(one), judged_on="clean"), tmp_path, 0)
+    assert content["judged_on"] == "clean"
+    with (run_folder(tmp_path, one, 0) / "split.csv").open(encoding="utf-8") as file:
+        roles = {line["item"]: line["role"] for line in csv.DictReader(file)}
+    judged = [item for item, role in roles.items() if role.startswith("test")]
+    assert len(judged) == 8
+    assert all(item.startswith("train/") for item in judged)
+    assert "clean" not in {role.partition("-")[0] for role in roles.values()}
+
+
+def test_judging_outside_p_and_u_needs_samples_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"needs data\.clean"):
+        go(replace(toy_grid(), judged_on="clean"), tmp_path, 0)
 
 
 def test_every_run_says_with_which_seed_code_and_machine_it_was_made(done: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import budget, command, grid, methods, plugins
+from benchmarks import ablation, budget, command, grid, methods, plugins
 from onesided.methods import METHODS
 
 REAL = [plugins.grid(plugins.BUDGETS), methods.grid(methods.BUDGETS)]
@@ -61,6 +61,21 @@ def test_a_study_of_a_longer_preset_has_files_and_a_command_of_its_own(
     assert budget.main(["evening", "--quick", "--table", "--work", str(tmp_path)]) == 2
     assert "python -m benchmarks.budget evening --quick first" in capsys.readouterr().err
     assert len({study.name for study in budget.STUDIES.values()}) == len(budget.STUDIES)
+
+
+def test_a_row_of_the_switches_differs_in_that_switch_alone() -> None:
+    study = ablation.grid("cifar10", ablation.SMALL)
+    rows = {one.label: one.config(seed=0).to_settings() for one in study.entries}
+    base = rows.pop(ablation.BASE)
+    assert study.judged_on == "clean"
+    assert list(rows) == [label for _, label in study.pairs]
+    for label, settings in rows.items():
+        changed = ablation.SWITCHES.get(label, {}), ablation.TRAINING.get(label, {})
+        for table, change in zip(("method", "train"), changed, strict=True):
+            differing = {k: v for k, v in settings[table].items() if v != base[table][k]}
+            assert differing == change, label
+            settings[table] = base[table]
+        assert settings == base
 
 
 def test_every_method_of_the_library_has_a_row_for_every_data_set() -> None:

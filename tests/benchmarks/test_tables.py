@@ -102,6 +102,12 @@ def test_seconds_are_a_range_and_say_on_how_many_threads() -> None:
     assert row(alone, "uPU")[8:10] == ["10", "2"]
 
 
+def test_the_page_says_which_samples_its_figures_are_of() -> None:
+    content = fake_content(fake_record("uPU", 0, figures(0.6)))
+    assert "the last epoch on the test set" in tables(content, {})
+    assert "on training samples outside P and U" in tables({**content, "judged_on": "clean"}, {})
+
+
 def test_published_figures_stand_beside_ours_with_both_budgets_named() -> None:
     paper = {**paper_figures("methods"), "figures": {"digits": {"uPU": {"oa": [65.52, 0.2]}}}}
     text = tables(fake_content(fake_record("uPU", 0, figures(0.6))), paper)
