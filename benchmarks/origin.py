@@ -31,14 +31,14 @@ def origin() -> Origin:
     }
 
 
-def same_place(before: Mapping[str, Any]) -> bool:
-    """Return whether an origin tells of this very code, committed, on this machine.
+def same_place(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two origins tell of the same committed code on the same machine.
 
-    Only then may times from before stand beside those of now.
+    Only then may times or memory of the one stand beside those of the other. Uncommitted code has
+    no name by which to tell it from other uncommitted code.
     """
-    now = origin()
-    known = before["dirty"] is False and now["dirty"] is False
-    return known and all(before[key] == now[key] for key in ("commit", "machine", "versions"))
+    committed = one["dirty"] is False and other["dirty"] is False
+    return committed and all(one[key] == other[key] for key in ("commit", "machine", "versions"))
 
 
 def origin_of_run() -> Origin:

@@ -96,7 +96,9 @@ def test_what_a_further_image_takes_is_the_slope_between_two_folders() -> None:
     def row(images: int, fit: float, rank: float) -> dict[str, Any]:
         return {"images": images, "fit": {"peak_mb": fit}, "rank": {"peak_mb": rank}}
 
-    content = {"side": 64, "rows": [row(1024, 700, 500), row(3072, 702, 499)]}
+    content: dict[str, Any] = {"side": 64, "rows": [row(1024, 700, 500), row(3072, 702, 499)]}
     assert growth(content) == (
         "A further image takes 1.0 KB with `fit` and 0.0 KB with `rank`; its pixels are 12 KB."
     )
+    content["rows"].pop()
+    assert growth(content) == "The larger folder is not measured yet."

@@ -38,7 +38,8 @@ Method = Annotated[str | None, typer.Option("--method", help="See onesided metho
 Preset = Annotated[
     str | None,
     typer.Option(
-        "--preset", help="quick (minutes, the default), standard (an hour), evening or paper."
+        "--preset",
+        help="quick (minutes, the default), standard (an hour), evening (one or two) or paper.",
     ),
 ]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")]

@@ -1,0 +1,24 @@
+"""Memory on large folders: how it is measured, and the bound that it is held against."""
+
+import pytest
+
+from benchmarks.command import REPOSITORY
+from benchmarks.folders import BOUND_MB, STAGES, highest_peak, stage
+from onesided.run.folder import read_json
+
+
+def test_the_highest_peak_is_that_of_any_command_at_any_size() -> None:
+    peaks = [(500, 400, 300), (510, 600, 310)]
+    rows = [dict(zip(STAGES, [{"peak_mb": one} for one in row], strict=True)) for row in peaks]
+    assert highest_peak(rows) == 600
+
+
+def test_the_recorded_figures_are_within_the_bound() -> None:
+    rows = read_json(REPOSITORY / "benchmarks" / "results" / "folders.json")["rows"]
+    assert highest_peak(rows) <= BOUND_MB
+
+
+def test_a_command_is_measured_in_a_process_of_its_own() -> None:
+    took = stage(10, "data", "list", "--quiet")
+    assert 10 < took["peak_mb"] < BOUND_MB
+    assert took["files_per_second"] == pytest.approx(10 / took["seconds"], rel=0.1)
