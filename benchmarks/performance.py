@@ -48,7 +48,11 @@ class Goal:
             return "no preset took so little"
         best = max(accuracy, key=accuracy.__getitem__)
         short = self.accuracy - accuracy[best]
-        told = f"`{best}` is {short:.1f} points short" if short > 0 else f"reached by `{best}`"
+        spent = max(taken for _, taken in measured[best].runs if taken <= self.minutes)
+        told = f"reached by `{best}`"
+        if short > 0:
+            left = f"{self.minutes - spent:.0f} minutes unspent"
+            told = f"`{best}` is {short:.1f} points short, {left}"
         counted, all_runs = len(in_time[best]), len(measured[best].runs)
         return told if counted == all_runs else f"{told} in {counted} of {all_runs} runs"
 
@@ -96,7 +100,7 @@ HEAD = """# Speed, and what small budgets buy
 The paper spends 1300 epochs on a run. This page says what a step costs here, how few steps
 are useful, what was tried to need fewer, and what did not work. Every number in a table comes from
 a result file in benchmarks/results, which holds machine, commit and seeds. Trials are told in words
-alone: one run each, and no file of theirs was kept.
+alone, where no table is named: one run each, and no file of theirs was kept.
 """
 
 STEP_LEARNED = """- On a processor without half precision the products are the step, so only fewer
@@ -131,7 +135,8 @@ CHOICE = """The preset's values, the network and the switches of the variant `bu
 4,000 training images of CIFAR-10 that are neither in P (the labelled positives) nor in U (the
 unlabelled), one seed each; when votes begin, on held-out P and U. A vote is what the method
 believes of an unlabelled image, once per pass, and the judge is the network whose belief it is.
-What was learned, the largest gains first:
+What was learned, roughly the largest gains first; what can be switched or set is measured again
+[below](#which-switches-matter), on such images and with seeds:
 
 - **Views.** The published views show a window of a fifth to the whole of an image; in a few epochs
   even a classifier that sees every true class learns little through them. Images that are only

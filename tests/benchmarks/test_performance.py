@@ -30,8 +30,8 @@ def cells(table: str, first: str) -> list[str]:
     ("accuracy", "minutes", "verdict"),
     [
         (95.0, 60.0, "reached by `long`"),
-        (94.0, 60.0, "`long` is 1.0 points short"),
-        (99.0, 60.1, "`short` is 2.0 points short"),
+        (94.0, 60.0, "`long` is 1.0 points short, 0 minutes unspent"),
+        (99.0, 60.1, "`short` is 2.0 points short, 54 minutes unspent"),
     ],
 )
 def test_a_preset_that_takes_too_long_does_not_reach_a_goal(

@@ -69,7 +69,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         method: Name of the method, see `onesided methods`.
-        preset: How much to spend: quick (minutes), standard (an hour), evening or paper.
+        preset: How much to spend: quick (minutes), standard (an hour), evening (one
+            or two) or paper.
         prior: Share of positives among the unlabelled, for methods that need it; "auto"
             estimates it.
         epochs: Passes over the data; None lets the preset choose.

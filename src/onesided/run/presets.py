@@ -1,4 +1,4 @@
-"""How much to spend: quick (minutes), standard (an hour), evening (two), paper (1300 epochs).
+"""How much to spend: minutes (quick), an hour (standard), one or two (evening), or as the paper.
 
 Later layers win: the data set's own numbers, the preset, a configuration file, flags.
 `paper` reads the recipe of the data set and method; the others derive their numbers
