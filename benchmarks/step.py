@@ -137,11 +137,12 @@ def measured(
     cases: Iterable[tuple[str, Size]], *, kept: Sequence[Record]
 ) -> Iterator[dict[str, Any]]:
     """Yield the content of the result file after each network, so that no stop costs both."""
-    started = origin()
+    # Of what else was at work: taken once, before this process adds to it.
+    started, load = origin(), round(os.getloadavg()[0], 1)
     precision = choose_precision("auto", torch.device("cpu"))
     records = {record["network"]: record for record in kept}
     for network, size in cases:
-        records[network] = times(network, size)
+        records[network] = {**times(network, size), "load": load}
         yield {
             "title": "The cost of a training step",
             "origin": started,
@@ -152,7 +153,6 @@ def measured(
 
 def times(network: str, size: Size) -> Record:
     """Return the median seconds of each part on each side, for one network."""
-    load = round(os.getloadavg()[0], 1)
     problem = Problem.drawn(network, batch=size.batch, scored=size.scored)
     sides = Sides(problem)
     step_calls, score_calls = sides.products_of_a_step(), sides.products_of_scoring()
@@ -185,7 +185,6 @@ def times(network: str, size: Size) -> Record:
     }
     return {
         "network": network,
-        "load": load,
         "sample_shape": list(problem.sample_shape),
         "batch": size.batch,
         "scored": size.scored,
