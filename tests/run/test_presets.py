@@ -112,6 +112,18 @@ def test_views_are_gentle_unless_a_few_positives_are_seen_again_and_again() -> N
     assert planned("ncpu", epochs=31)["views"] == "published"
 
 
+@pytest.mark.parametrize("preset", STEPS)
+@pytest.mark.parametrize("epochs", [None, 12, 130])
+def test_targets_forget_as_much_over_a_short_run_as_over_the_papers(
+    preset: str, epochs: int | None
+) -> None:
+    given = {} if epochs is None else {"train": {"epochs": epochs}}
+    settings = published_settings(preset, data_name="cifar10", given=given)
+    passes = settings["train"]["epochs"]
+    assert passes == (epochs or passes)
+    assert settings["method"]["target_momentum"] ** passes == pytest.approx(0.99**1300)
+
+
 @pytest.mark.parametrize(("epochs", "warmup"), [(4, 2), (6, 3), (30, 3), (76, 19)])
 def test_votes_begin_before_gentle_views_are_known_by_heart(epochs: int, warmup: int) -> None:
     short = METHODS["ncpu"].from_settings({"variant": "budget"}).for_budget(epochs)
