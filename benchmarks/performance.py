@@ -169,8 +169,9 @@ What was learned, roughly the largest gains first; what can be switched or set i
   epochs.
 - A large rate that rises and falls to nothing by the step goes with a small weight of the
   alignment; the paper's weight of 50 needs a rate fifty times smaller.
-- A little, and not taken up yet: mixing pairs of images and their targets (mixup) once votes have
-  begun; a second network that starts anew from the votes of a first.
+- A little, and not taken up yet: twice the rate, on a part of the images; mixing pairs of images
+  and their targets (mixup) once votes have begun; a second network that starts anew from the votes
+  of a first.
 - No gain, or too little to tell: votes that weigh as much as the judge is sure, soft instead of
   hard votes, the gate beside the judge's votes, orthogonalised steps (Muon), four times the weight
   of the alignment, a term that goes on calling all of U negative beside the votes, scores averaged
