@@ -8,9 +8,10 @@ import pytest
 
 from onesided.core.errors import DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
-from onesided.data.files import printable
+from onesided.data.files import printable, spreadsheet_safe
 from onesided.data.images import decode
 from onesided.data.table import read_table
+from onesided.data.table_file import open_table
 from tests.data.image_files import write_png
 
 
@@ -207,3 +208,17 @@ def test_a_feature_that_is_no_finite_number_is_named_by_line_and_column(
 def test_a_column_of_files_by_another_name_gets_a_hint(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="call it 'path'"):
         read_table(table_of(tmp_path, "file,label\na.png,positive\n"))
+
+
+def test_a_first_line_of_thousands_of_columns_is_read(tmp_path: Path) -> None:
+    names = [f"ENSG{number:011}" for number in range(10_000)]
+    table = open_table(table_of(tmp_path, ",".join(["label", *names]) + "\n"), "label")
+    assert len(table.columns) == 10_001
+
+
+def test_a_name_that_was_guarded_for_spreadsheets_can_be_given_back(folder: Path) -> None:
+    (folder / "images" / "0.png").rename(folder / "-95.6_29.8.png")
+    text = ROWS.replace("images/0.png", spreadsheet_safe("-95.6_29.8.png"))
+    assert text.splitlines()[1].startswith("'-95")
+    found = read_table(table_of(folder, text))
+    assert "-95.6_29.8.png" in found.samples.names

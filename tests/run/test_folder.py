@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from onesided.core.config import read_toml
 from onesided.core.errors import DataNotFound, OnesidedError
-from onesided.data.files import original_name
+from onesided.data.files import name_in_cell, original_name, spreadsheet_safe
 from onesided.run.config import RunConfig
 from onesided.run.folder import (
     MANIFEST,
@@ -19,10 +19,8 @@ from onesided.run.folder import (
     RunFolder,
     csv_text,
     environment,
-    name_in_cell,
     read_json,
     read_result,
-    spreadsheet_safe,
 )
 
 CONFIG = RunConfig.from_settings({"data": {"name": "digits"}})
@@ -183,3 +181,16 @@ def test_the_environment_is_json_whatever_the_command_was(monkeypatch: pytest.Mo
     monkeypatch.setattr("sys.argv", ["onesided", "fit", "-p", "not\udcffutf8"])
     told = json.loads(json.dumps(environment()))
     assert told["command"] == ["onesided", "fit", "-p", "not\\xffutf8"]
+
+
+def test_one_command_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run", "mine")
+    with (
+        folder.alone(overwrite=False),
+        pytest.raises(OnesidedError, match="Another command is at work in"),
+        folder.alone(overwrite=False),
+    ):
+        pass
+    with folder.alone(overwrite=False):
+        pass
+    assert not list((tmp_path / "run").iterdir()), "the folder itself is the lock"

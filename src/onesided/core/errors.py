@@ -43,6 +43,10 @@ class Interrupted(OnesidedError):
         super().__init__(message)
         self.exit_code = 128 + signal_number
 
+    def add_remedy(self, sentence: str) -> None:
+        """Tell what else to mind when going on."""
+        self.args = (f"{self} {sentence}",)
+
 
 class ContractError(OnesidedError, TypeError):
     """A method broke one of the laws of the method contract."""

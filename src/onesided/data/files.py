@@ -202,3 +202,21 @@ def _unescaped(match: re.Match[str]) -> str:
         return "\\"
     code = int(escape[1:], 16)
     return chr(0xDC00 + code if escape[0] == "x" else code)
+
+
+RUN_AS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def spreadsheet_safe(text: str) -> str:
+    """Return the text with an apostrophe in front where a spreadsheet would run it.
+
+    A cell that starts with = + - @ is a formula to a spreadsheet; an apostrophe makes it
+    text. Names that have such an apostrophe already get a second, so that none become one.
+    """
+    return f"'{text}" if text.lstrip("'").startswith(RUN_AS_FORMULA) else text
+
+
+def name_in_cell(cell: str) -> str:
+    """Return the name that `spreadsheet_safe` was given."""
+    guarded = cell.startswith("'") and cell.lstrip("'").startswith(RUN_AS_FORMULA)
+    return cell[1:] if guarded else cell

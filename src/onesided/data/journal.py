@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def alone(path: Path, otherwise: OnesidedError | None = None) -> Iterator[None]:
     """Let one process at a time into the block; the system tells when a holder dies.
 
     Args:
-        path: Lock file, made where it is missing.
+        path: Lock file, made where it is missing, or a folder, which gets no file for it.
         otherwise: Raised where another process is inside; None waits for it.
     """
     if sys.platform == "win32":  # no such lock; people there do not start one command twice
@@ -82,7 +82,12 @@ def alone(path: Path, otherwise: OnesidedError | None = None) -> Iterator[None]:
         return
     import fcntl
 
-    with path.open("ab") as file:
+    with ExitStack() as opened:
+        if path.is_dir():
+            file = os.open(path, os.O_RDONLY)
+            opened.callback(os.close, file)
+        else:
+            file = opened.enter_context(path.open("ab")).fileno()
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if otherwise else 0))
         except BlockingIOError:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import DataError, DataNotFound
-from onesided.data.files import Found, original_name, printable
+from onesided.data.files import Found, name_in_cell, original_name, printable
 
 NAMING_COLUMNS = ("name", "id")
 """Columns that say what an item is called and are never features: a number that counts the
@@ -88,9 +88,10 @@ class Table:
         if not text.strip() or "\0" in text:
             raise self.fault("the path is empty or holds a zero byte.", row.line)
         path = self.path.parent / text
-        # Our own tables write odd names by `printable`; they can be given back as they are.
-        if "\\" in text and not os.path.lexists(path):
-            text = original_name(text)
+        # Our own tables write odd names by `printable` and `spreadsheet_safe`; they can be given
+        # back as they are.
+        if not os.path.lexists(path):
+            text = original_name(name_in_cell(text))
             path = self.path.parent / text
         return Found(path, posixpath.normpath(text)), text
 
@@ -157,7 +158,10 @@ def column_called(heading: str) -> str:
 
 
 def _headings(line: str, delimiter: str) -> tuple[str, ...]:
-    cells = next(csv.reader([line], delimiter=delimiter), [])
+    try:
+        cells = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return (line,)  # thousands of columns, taken for one by another separator than theirs
     return tuple(cell.strip() for cell in cells)
 
 

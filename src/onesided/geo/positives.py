@@ -11,11 +11,11 @@ from jaxtyping import Bool
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.data.files import name_in_cell
 from onesided.geo.coordinates import Geometries, converted
 from onesided.geo.footprints import Buildings, id_text
 from onesided.geo.libraries import library
 from onesided.geo.vector import read_layer
-from onesided.run.folder import name_in_cell
 
 ID_COLUMNS = ("id", "uid", "building_id", "item", "name", "path")
 LABEL_WORDS = {
@@ -38,7 +38,7 @@ def marks_of_ids(buildings: Buildings, path: Path, id_column: str | None = None)
 
     Where the file has a column label, as the map page's review has, only positives count.
     """
-    wanted = _positive_ids(path, id_column)
+    wanted, others = _positive_ids(path, id_column)
     places = {name: row for row, name in enumerate(buildings.names)}
     known = [places[name] for name in wanted if name in places]
     unknown = [name for name in wanted if name not in places]
@@ -50,12 +50,14 @@ def marks_of_ids(buildings: Buildings, path: Path, id_column: str | None = None)
         )
     marked = np.zeros(len(buildings), bool)
     marked[known] = True
-    return Marks(marked, _told_unknown(path, unknown, len(wanted)))
+    told = _told_unknown(path, unknown, len(wanted))
+    return Marks(marked, (*told, *_told_others(path, others)))
 
 
-def _positive_ids(path: Path, id_column: str | None) -> list[str]:
+def _positive_ids(path: Path, id_column: str | None) -> tuple[list[str], int]:
+    """Return the ids that are marked, and how many have another label."""
     if not _heads_a_column(path, "label"):
-        return [name for name, _ in read_id_rows(path, id_column=id_column)]
+        return [name for name, _ in read_id_rows(path, id_column=id_column)], 0
     rows = read_id_rows(path, id_column=id_column, further=("label",))
     positive = [name for name, word in rows if _class_of(path, name, word) == POSITIVE]
     if not positive:
@@ -63,7 +65,7 @@ def _positive_ids(path: Path, id_column: str | None) -> list[str]:
             f"None of the {len(rows)} buildings in {path} has the label positive. Without a column "
             "label, every id listed counts."
         )
-    return positive
+    return positive, len(rows) - len(positive)
 
 
 def _heads_a_column(path: Path, name: str) -> bool:
@@ -91,13 +93,28 @@ def _told_unknown(path: Path, unknown: Sequence[str], total: int) -> tuple[str, 
     )
 
 
-def marks_of_layer(buildings: Buildings, path: Path, given_system: str | None = None) -> Marks:
+def _told_others(path: Path, others: int) -> tuple[str, ...]:
+    if not others:
+        return ()
+    return (
+        f"{others} buildings in {path} are labelled negative or unlabelled: a map is trained on "
+        "positives alone, so they count as unlabelled and are ranked like all others.",
+    )
+
+
+def marks_of_layer(
+    buildings: Buildings,
+    path: Path,
+    given_system: str | None = None,
+    *,
+    layer_name: str | None = None,
+) -> Marks:
     """Return the buildings that points, lines or polygons of a vector file mark.
 
     A polygon marks what it lies in or what lies in it, judged by a point inside the
     smaller one: neighbours that share a wall with a marked building touch it, too.
     """
-    layer = read_layer(path, given_system=given_system)
+    layer = read_layer(path, layer=layer_name, given_system=given_system, flag="--positives-layer")
     if layer.system is None:
         raise DataError(
             f"{path} does not say in which coordinate system its marks are. Save it again with "

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 
 from onesided.core.batch import DataFacts
 from onesided.core.dist import rank, wait_for_all, world
-from onesided.core.errors import ConfigError, DataError
+from onesided.core.errors import ConfigError, DataError, Interrupted
 from onesided.core.labels import UNKNOWN
 from onesided.core.rng import generator
 from onesided.data.dataset import LabelledDataset, PUDataset, PUSplit
@@ -99,23 +100,34 @@ def run(
     split_hash, data_hash = _split_hash(training, unseen), training.content_hash()
     identity = f"{config.fingerprint()[:24]}-{split_hash[:24]}-{data_hash[:24]}"
     folder = RunFolder(path, identity, training.held_out_hash(unseen))
-    if rank() == 0:
-        folder.claim(overwrite=overwrite)
-    wait_for_all()
-    done = folder.finished()
-    if done is not None:
-        return RunResult(path, done)
-    if rank() == 0 and not (path / LAST).exists():
-        facts = {"seed": config.seed, "data_hash": data_hash, "split_hash": split_hash}
-        roles = training.roles()
-        if unseen is not None:
-            roles += [("validation-negative", name) for name in unseen.names]
-        folder.describe(config, roles, {**facts, "threads": torch.get_num_threads()})
+    with folder.alone(overwrite=overwrite) if rank() == 0 else nullcontext():
+        if rank() == 0:
+            folder.claim(overwrite=overwrite)
+        wait_for_all()
+        done = folder.finished()
+        if done is not None:
+            return RunResult(path, done)
+        if rank() == 0 and not (path / LAST).exists():
+            facts = {"seed": config.seed, "data_hash": data_hash, "split_hash": split_hash}
+            roles = training.roles()
+            if unseen is not None:
+                roles += [("validation-negative", name) for name in unseen.names]
+            folder.describe(config, roles, {**facts, "threads": torch.get_num_threads()})
+        try:
+            return _run(config, loaded, folder, watcher or Watcher())
+        except Interrupted as stop:
+            if overwrite:
+                stop.add_remedy("Leave --overwrite out then, or it begins anew.")
+            raise
+
+
+def _run(config: RunConfig, loaded: LoadedData, folder: RunFolder, watcher: Watcher) -> RunResult:
+    """Train what is not trained yet, judge it and write everything."""
+    path = folder.path
     memory = Memory(
         Checkpoints(path / LAST, folder.identity),
         EpochLog(path / LOG, tensorboard=config.train.tensorboard),
     )
-    watcher = watcher or Watcher()
     loaded = seen_through(
         config.network,
         loaded,

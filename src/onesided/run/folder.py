@@ -5,7 +5,8 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any
 
 from onesided.core.config import dump_toml
 from onesided.core.errors import DataNotFound, OnesidedError
-from onesided.data.files import printable
+from onesided.data.files import printable, spreadsheet_safe
+from onesided.data.journal import alone
 from onesided.engine.checkpoint import replacing
 from onesided.engine.model_file import DESCRIPTION, WEIGHTS
 from onesided.run.config import RunConfig
@@ -33,7 +35,6 @@ CACHE = "cache"
 """Folder for decoded images that are too many for memory; it may be deleted."""
 HELD_OUT = "held_out_hash"
 """Entry of the manifest."""
-RUN_AS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def make_folder(folder: Path, *, instead: str) -> None:
@@ -61,6 +62,17 @@ class RunFolder:
     path: Path
     identity: str
     held_out: str | None = None
+
+    @contextmanager
+    def alone(self, *, overwrite: bool) -> Iterator[None]:
+        """Let one command at a time into the folder: a second one would undo the first's work."""
+        check_place(self.path, overwrite=overwrite)
+        make_folder(self.path, instead="Choose another with -o.")
+        taken = OnesidedError(
+            f"Another command is at work in {self.path}. Wait for it, or choose another folder."
+        )
+        with alone(self.path, taken):
+            yield
 
     def claim(self, *, overwrite: bool) -> None:
         """Make the folder ours: new, the same run again, or refused with the reason."""
@@ -172,21 +184,6 @@ class _Lines(list[str]):
     """What a CSV writer writes to; one entry per row."""
 
     write = list.append
-
-
-def spreadsheet_safe(text: str) -> str:
-    """Return the text with an apostrophe in front where a spreadsheet would run it.
-
-    A cell that starts with = + - @ is a formula to a spreadsheet; an apostrophe makes it
-    text. Names that have such an apostrophe already get a second, so that none become one.
-    """
-    return f"'{text}" if text.lstrip("'").startswith(RUN_AS_FORMULA) else text
-
-
-def name_in_cell(cell: str) -> str:
-    """Return the name that `spreadsheet_safe` was given."""
-    guarded = cell.startswith("'") and cell.lstrip("'").startswith(RUN_AS_FORMULA)
-    return cell[1:] if guarded else cell
 
 
 def read_result(folder: Path) -> dict[str, Any]:
