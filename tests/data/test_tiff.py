@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -200,3 +201,27 @@ def test_eight_bits_stay_as_they_are() -> None:
 
 def test_twelve_bits_use_their_own_range() -> None:
     assert eight_bits(np.array([0, 4095]), 12).tolist() == [0, 255]
+
+
+def test_a_file_of_absurdly_many_channels_is_refused_by_its_tags(tmp_path: Path) -> None:
+    honest = tiff_bytes(gradient(5, 4, 6), extra=(0, 0, 0))
+    path = written(tmp_path, honest)
+    facts = read_tiff_facts(path)
+    assert facts is not None
+    with pytest.MonkeyPatch.context() as patch:
+        vast = replace(facts, width=8000, height=8000, samples=1000)
+        patch.setattr("onesided.data.picture.read_tiff_facts", lambda path: vast)
+        with pytest.raises(Unreadable, match="8000 x 8000 pixels of 1000 channels"):
+            decode(path)
+
+
+def test_unwanted_channels_are_refused_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr("onesided.data.picture.read_bands", read)
+    path = written(tmp_path, tiff_bytes(gradient(5, 4, 6), extra=(0, 0, 0)))
+    with pytest.raises(Unreadable, match="has 6 channels where 3 were expected"):
+        decode(path, channels=3)

@@ -89,7 +89,7 @@ def test_a_collapsed_network_gets_pictures_and_no_map(
 
 
 @pytest.mark.parametrize(
-    ("channels", "shown"), [(1, [0]), (2, [0]), (3, [0, 1, 2]), (6, [0, 1, 2])]
+    ("channels", "shown"), [(1, [0]), (2, [0]), (3, [0, 1, 2]), (5, [0, 1, 2])]
 )
 def test_thumbnails_are_grey_or_of_the_first_three_channels(
     channels: int, shown: list[int]
@@ -97,3 +97,9 @@ def test_thumbnails_are_grey_or_of_the_first_three_channels(
     images = noise(0, 5, channels, 4, 6)
     pictures = thumbnails(Selection(images, np.arange(5)), np.array([3, 1]))
     np.testing.assert_array_equal(pictures, images[[3, 1]][:, shown].transpose(0, 2, 3, 1))
+
+
+def test_of_images_before_and_after_an_event_the_one_after_is_shown() -> None:
+    images = noise(0, 5, 6, 4, 6)
+    pictures = thumbnails(Selection(images, np.arange(5)), np.array([2]))
+    np.testing.assert_array_equal(pictures, images[[2]][:, 3:].transpose(0, 2, 3, 1))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Bool, UInt8
 from PIL import ExifTags, Image, UnidentifiedImageError
 
 # Imported here, before threads start: Pillow would load them on first use, in any thread.
@@ -33,6 +33,9 @@ from onesided.data.tiff import TiffFacts, eight_bits, read_bands, read_tiff_fact
 
 MAXIMUM_PIXELS = 64_000_000
 """Larger images are refused: a file of a few bytes can claim any size and eat all memory."""
+
+MAXIMUM_NUMBERS = 4 * MAXIMUM_PIXELS
+"""All channels of a file together, for the same reason."""
 
 # What else Pillow knows stays shut: its EPS reader, for one, starts another program.
 _FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "GIF", "PPM")
@@ -65,8 +68,11 @@ class Header:
     is_deep: bool
 
 
-def read_header(path: Path) -> Header:
-    """Return size and channels of an image file; costs a fraction of decoding it."""
+def read_header(path: Path, *, upright: bool = True) -> Header:
+    """Return size and channels of an image file; costs a fraction of decoding it.
+
+    Without `upright` they are those of the pixels as stored, see `decode`.
+    """
     bands = _bands_of_other_counts(path)
     if bands is not None:
         return Header(bands.height, bands.width, bands.samples, max(bands.bits) > 8)
@@ -74,14 +80,19 @@ def read_header(path: Path) -> Header:
         width, height = image.size
         # Without EXIF at hand Pillow would read a whole PNG in search of it; TIFF is
         # turned already.
-        if "exif" in image.info and image.format != "TIFF" and _orientation(image) >= 5:
+        turned = "exif" in image.info and image.format != "TIFF" and _orientation(image) >= 5
+        if upright and turned:
             width, height = height, width
         is_grey = image.mode in _GREY_MODES + _DEEP_MODES
         return Header(height, width, 1 if is_grey else 3, image.mode in _DEEP_MODES)
 
 
 def decode(
-    path: Path, *, channels: int | None = None, size: tuple[int, int] | None = None
+    path: Path,
+    *,
+    channels: int | None = None,
+    size: tuple[int, int] | None = None,
+    upright: bool = True,
 ) -> UInt8[np.ndarray, "channels height width"]:
     """Return one image file as an array, upright, or say why it cannot be read.
 
@@ -91,28 +102,59 @@ def decode(
             None takes what the file has.
         size: Wanted height and width; the image is stretched to it, averaging where it
             shrinks. None keeps the file's own.
+        upright: Whether it is turned as a camera noted beside it; False leaves the pixels as
+            they are stored.
 
     Raises:
         Unreadable: With the reason.
     """
     bands = _bands_of_other_counts(path)
     if bands is not None:
+        _check_channels(path, bands.samples, channels)  # before any memory is taken
         planes = [Image.fromarray(band) for band in read_bands(path, bands)]
         orientation = bands.orientation
     else:
         planes, orientation = _read_picture(path, size)
-    pixels = np.concatenate([_pixels(plane, orientation, size) for plane in planes])
-    if channels is None or channels == len(pixels):
-        return pixels
-    if channels == 3 and len(pixels) == 1:
-        return np.repeat(pixels, 3, axis=0)
-    raise Unreadable(path, f"has {channels_phrase(len(pixels))} where {channels} were expected")
+    turned = orientation if upright else 1
+    pixels = np.concatenate([_pixels(plane, turned, size) for plane in planes])
+    _check_channels(path, len(pixels), channels)
+    return pixels if channels in (None, len(pixels)) else np.repeat(pixels, 3, axis=0)
+
+
+def _check_channels(path: Path, found: int, wanted: int | None) -> None:
+    """Refuse another number of channels than is wanted; grey will do for colour."""
+    if wanted not in (None, found) and (found, wanted) != (1, 3):
+        raise Unreadable(path, f"has {channels_phrase(found)} where {wanted} were expected")
+
+
+def opaque_parts(path: Path) -> Bool[np.ndarray, "height width"]:
+    """Return where a picture is not transparent, its pixels as they are stored."""
+    if _bands_of_other_counts(path) is not None:
+        header = read_header(path, upright=False)
+        return np.ones((header.height, header.width), bool)
+    with _open(path) as image:
+        if not image.has_transparency_data:
+            return np.ones((image.height, image.width), bool)
+        try:
+            return np.asarray(image.convert("RGBA").getchannel("A")) > 0
+        except Exception as error:  # as in _open
+            raise Unreadable(path, f"is damaged ({_told(error)})") from error
 
 
 def channels_phrase(count: int) -> str:
     """Return `1 channel (grey)`, `3 channels (colour)` or `6 channels`."""
     known = {1: "1 channel (grey)", 3: "3 channels (colour)"}
     return known.get(count, f"{count} channels")
+
+
+def shown_channels(count: int) -> slice:
+    """Return which channels of an image are shown: the first three, of two the first.
+
+    Six are an image before an event and one after it, which is what is judged.
+    """
+    if count == 6:
+        return slice(3, 6)
+    return slice(0, 3 if count >= 3 else 1)
 
 
 def _bands_of_other_counts(path: Path) -> TiffFacts | None:
@@ -133,6 +175,12 @@ def _bands_of_other_counts(path: Path) -> TiffFacts | None:
     if facts is None or facts.is_picture:
         return None
     _check_pixels(path, facts.width, facts.height)
+    if facts.width * facts.height * facts.samples > MAXIMUM_NUMBERS:
+        raise Unreadable(
+            path,
+            f"is absurdly large ({facts.width} x {facts.height} pixels of {facts.samples} "
+            "channels); cut it into pieces",
+        )
     return facts
 
 

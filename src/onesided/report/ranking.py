@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import OnesidedError
+from onesided.data.picture import shown_channels
 from onesided.report import figures
 from onesided.report.wording import shown
 
@@ -76,9 +77,8 @@ def _item(place: int, name: str, score: float, picture: np.ndarray | None) -> st
     )
     if picture is None:
         return f"<li>{told}</li>"
-    # Of many channels the first three, of two the first, as in the report.
-    channels = 3 if len(picture) >= 3 else 1
-    image = figures.thumbnail(np.ascontiguousarray(picture[:channels].transpose(1, 2, 0)))
+    pixels = picture[shown_channels(len(picture))].transpose(1, 2, 0)
+    image = figures.thumbnail(np.ascontiguousarray(pixels))
     small = ' class="tiny"' if max(image.width, image.height) <= SMALL_IMAGE else ""
     return (
         f'<li><img{small} src="{image.address}" width="{image.width}" height="{image.height}"'

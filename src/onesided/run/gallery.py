@@ -6,6 +6,7 @@ import numpy as np
 
 from onesided.data.dataset import PUSplit, Selection
 from onesided.data.files import printable
+from onesided.data.picture import shown_channels
 from onesided.engine.checkpoint import replacing
 from onesided.engine.predict import Predictor
 
@@ -59,10 +60,10 @@ def _groups(labelled: np.ndarray, scores: np.ndarray, threshold: float) -> dict[
 
 
 def thumbnails(values: Selection, rows: np.ndarray) -> np.ndarray:
-    """Return (n, H, W, C) pictures; of many channels the first three, of two the first."""
+    """Return (n, H, W, C) pictures of the channels that people are shown."""
     images = values.take(rows)
-    channels = 3 if images.shape[1] >= 3 else 1
-    return np.ascontiguousarray(images[:, :channels].transpose(0, 2, 3, 1))
+    shown = shown_channels(images.shape[1])
+    return np.ascontiguousarray(images[:, shown].transpose(0, 2, 3, 1))
 
 
 def _map_of_features(
