@@ -428,3 +428,16 @@ def test_other_marks_do_not_overwrite_a_run_unasked(
     assert_refused(call("map", *flags), "holds another run", "--overwrite")
     assert contents(folder / "damage-run") == before
     assert call("map", *flags, "--overwrite").exit_code == 0
+
+
+@pytest.mark.parametrize("ending", [".gpkg", ".geojson"])
+def test_a_map_is_never_written_over_what_was_given(
+    scene: FakeScene, tmp_path: Path, ending: str
+) -> None:
+    theirs = shutil.copy(
+        scene.geojson if ending == ".geojson" else scene.gpkg, tmp_path / f"e{ending}"
+    )
+    before = Path(theirs).read_bytes()
+    outcome = call("map", *given(scene, footprints=theirs), "-o", tmp_path / "e.gpkg")
+    assert_refused(outcome, f"e{ending}, which was given with --footprints")
+    assert Path(theirs).read_bytes() == before

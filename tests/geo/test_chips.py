@@ -92,3 +92,14 @@ def test_progress_reaches_the_end(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     cut_chips(Numbers(), tmp_path, size=4, progress=lambda *done: seen.append(done))
     assert seen == [(256, COUNT), (512, COUNT), (COUNT, COUNT)]
+
+
+def test_a_chip_of_other_bands_is_skipped_and_harms_no_neighbour(tmp_path: Path) -> None:
+    class Mixed(Numbers):
+        def chips(self, rows: Sequence[int], size: int) -> Iterator[Chip]:
+            for row, chip in zip(rows, super().chips(rows, size), strict=True):
+                yield np.zeros((4, size, size), np.uint8) if row == 1 else chip
+
+    cut = cut_chips(Mixed(), tmp_path, size=4)
+    assert cut.reasons[1] == "its images have 4 bands where others have 2"
+    assert (cut.values[2] == 2).all()

@@ -51,8 +51,21 @@ def test_buildings_without_an_id_are_refused_where_the_column_was_named(tmp_path
     path = write_ids(tmp_path / "a.geojson", ["a", None])
     with pytest.raises(DataError, match="1 of 2 buildings"):
         read_footprints(path, id_column="id")
-    # Nobody asked for this column, and the numbers of the features do name every building.
-    assert read_footprints(path).names == ("1", "2")
+
+
+def test_gaps_of_a_column_that_nobody_named_are_filled_and_told(tmp_path: Path) -> None:
+    buildings = read_footprints(write_ids(tmp_path / "a.geojson", ["7", None, "1"]))
+    # Not ("1", "2", "3"): a table that lists 1 means the third building.
+    assert buildings.names == ("7", "feature 2", "1")
+    assert "'id'" in buildings.warnings[0]
+    assert "1 of 3 buildings" in buildings.warnings[0]
+
+
+@pytest.mark.parametrize("ids", [[None, None], ["a", "a", None]])
+def test_a_column_that_names_nothing_is_passed_over(tmp_path: Path, ids: list[str | None]) -> None:
+    buildings = read_footprints(write_ids(tmp_path / "a.geojson", ids))
+    assert buildings.names == tuple(str(place + 1) for place in range(len(ids)))
+    assert not buildings.warnings
 
 
 def test_footprints_without_a_system_are_refused_with_the_flag_to_name_it(tmp_path: Path) -> None:

@@ -113,3 +113,47 @@ def test_a_window_is_cut_to_the_image(tmp_path: Path) -> None:
     with open_image(write_tiff(tmp_path / "a.tif", noise(0))) as image:
         assert inner_window((-3.5, 2.2, 4.1, 99.0), image) == (0, 2, 5, 40)
         assert inner_window((60.0, 0.0, 70.0, 10.0), image) is None
+
+
+def world_file(path: Path) -> None:
+    path.write_text(f"1\n0\n0\n-1\n{WEST + 0.5}\n{NORTH - 0.5}\n")
+
+
+def test_a_picture_lies_as_it_is_stored_whatever_a_camera_noted(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[274] = 6  # turned by a quarter
+    Image.fromarray(noise(1).transpose(1, 2, 0)).save(tmp_path / "a.png", exif=exif)
+    world_file(tmp_path / "a.pgw")
+    with open_image(tmp_path / "a.png", "EPSG:32615") as image:
+        assert (image.height, image.width) == (40, 60)
+        np.testing.assert_array_equal(image.read(0, 0, 60, 40).values, noise(1))
+
+
+def test_transparent_parts_of_a_picture_are_holes(tmp_path: Path) -> None:
+    opacity = np.full((1, 40, 60), 255, np.uint8)
+    opacity[:, :, :30] = 0
+    layered = np.concatenate([noise(1), opacity])
+    Image.fromarray(layered.transpose(1, 2, 0)).save(tmp_path / "a.png")
+    world_file(tmp_path / "a.pgw")
+    with open_image(tmp_path / "a.png", "EPSG:32615") as image:
+        piece = image.read(20, 0, 40, 40)
+    np.testing.assert_array_equal(piece.valid, np.tile(np.arange(20) >= 10, (40, 1)))
+
+
+def test_an_image_across_the_antimeridian_is_as_narrow_as_it_is(tmp_path: Path) -> None:
+    # UTM zone 60 south ends at 180 degrees: 833 km east of its middle at the equator.
+    place = (100, 0, 833_000 - 3000, 0, -100, 9_999_000)
+    with open_image(
+        write_tiff(tmp_path / "a.tif", noise(1), crs="EPSG:32760", transform=place)
+    ) as image:
+        west, _, east, _ = edge_in_degrees(image)
+    assert west < 180 < east
+    assert east - west < 0.1
+
+
+def test_an_image_of_the_whole_earth_stays_whole(tmp_path: Path) -> None:
+    place = (6, 0, -180, 0, -4, 80)
+    with open_image(
+        write_tiff(tmp_path / "a.tif", noise(1), crs="EPSG:4326", transform=place)
+    ) as image:
+        assert edge_in_degrees(image) == (-180, -80, 180, 80)

@@ -2,6 +2,7 @@ import json
 import sqlite3
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -118,3 +119,12 @@ def test_without_gdal_geojson_is_written_and_a_geopackage_names_the_extra(
     write_geojson(table(houses(5)), tmp_path / "a.geojson")
     with pytest.raises(OnesidedError, match=r"pip install onesided\[geo\]"):
         write_geopackage(table(houses(5)), tmp_path / "a.gpkg")
+
+
+def test_a_geopackage_holds_columns_and_names_that_no_database_would(tmp_path: Path) -> None:
+    buildings = houses(8)
+    odd = {"fixme": np.arange(8), "FIXME": np.full(8, "scan-\udcff.png", object)}
+    write_geopackage(table(replace(buildings, columns=odd)), tmp_path / "a.gpkg")
+    columns = read_layer(tmp_path / "a.gpkg").columns
+    assert columns["fixme"].tolist() == list(range(8))
+    assert columns["original_FIXME"][0] == "scan-\\udcff.png"

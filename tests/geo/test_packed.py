@@ -110,7 +110,7 @@ def test_nothing_to_pack_is_no_error() -> None:
 
 @pytest.mark.parametrize(
     "place",
-    [(3_450_000.0, 290_000.0), (0.0, 91.0), (-181.0, 0.0), (math.nan, 0.0), (0.0, math.inf)],
+    [(3_450_000.0, 290_000.0), (0.0, 91.0), (-361.0, 0.0), (math.nan, 0.0), (0.0, math.inf)],
 )
 def test_what_is_not_in_degrees_is_refused_with_the_remedy(place: tuple[float, float]) -> None:
     with pytest.raises(DataError, match=r"'house 7' has .* EPSG:4326"):

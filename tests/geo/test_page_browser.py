@@ -8,8 +8,8 @@ from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
+from onesided.data.files import name_in_cell
 from onesided.geo.page import Footprint, MapItem, MapPage
-from onesided.run.folder import name_in_cell
 from tests.geo.fake_town import page_of, picture, rectangle
 from tests.geo.map_browser import OPEN, TOWN, Map, middle_of
 

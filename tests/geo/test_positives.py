@@ -139,3 +139,23 @@ def test_truth_that_says_nothing_clear_is_refused(tmp_path: Path, text: str) -> 
     path.write_text(text)
     with pytest.raises(DataError, match=r"truth\.csv"):
         read_truth(path)
+
+
+def test_labels_that_a_map_does_not_train_on_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "review.csv"
+    path.write_text("id,label\na,positive\nb,negative\nc,unlabelled\n")
+    marks = marks_of_ids(HOUSES, path)
+    assert marks.marked.tolist() == marked("a")
+    assert "2 buildings" in marks.warnings[0]
+    assert "count as unlabelled" in marks.warnings[0]
+
+
+def test_a_layer_of_marks_is_chosen_by_its_own_flag(tmp_path: Path) -> None:
+    path = tmp_path / "town.gpkg"
+    for number, name in enumerate(("marks", "roads")):
+        place = shapely.to_wkb(shapely.transform(ROW[number : number + 1], lambda p: p + CORNER))
+        write(path, geometry=place, field_data=[], fields=[], geometry_type="Polygon",
+              crs="EPSG:32615", layer=name, append=path.exists())  # fmt: skip
+    with pytest.raises(ConfigError, match="Choose one with --positives-layer"):
+        marks_of_layer(HOUSES, path)
+    assert marks_of_layer(HOUSES, path, layer_name="marks").marked.tolist() == marked("a")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import shapely  # type: ignore[import-untyped, unused-ignore]
 
-from onesided.core.errors import DataError
+from onesided.core.errors import ConfigError, DataError
 from onesided.data.polygons import building_window, cut
 from onesided.geo.coordinates import system
 from onesided.geo.footprints import Buildings, read_footprints
@@ -163,3 +163,30 @@ def test_a_huge_building_is_read_from_a_smaller_copy(tmp_path: Path) -> None:
     assert isinstance(chip, np.ndarray)
     # Half of the building is bright; the window ends 50 pixels before the border.
     np.testing.assert_allclose(chip[0].mean(axis=1), [0] * 8 + [200] * 8, atol=40)
+
+
+def test_a_building_in_a_hole_is_not_scored_though_its_surroundings_are_seen(
+    tmp_path: Path,
+) -> None:
+    pixels = noise(1, height=200, width=200)
+    pixels[pixels == 0] = 1
+    pixels[:, 80:120, 80:120] = 0
+    path = write_tiff(tmp_path / "a.tif", pixels, nodata=0)
+    with ExitStack() as stack:
+        scene = opened(stack, houses((80, 80, 120, 120), (20, 20, 60, 60)), path)
+        hidden, seen = scene.chips([0, 1], 32)
+    assert hidden == "no data in a.tif (100% of the building)"
+    assert isinstance(seen, np.ndarray)
+
+
+def test_a_given_system_is_for_images_that_name_none(tmp_path: Path) -> None:
+    named = write_tiff(tmp_path / "pre.tif", noise(1))
+    nameless = write_tiff(tmp_path / "post.tif", noise(2), crs=None)
+    with ExitStack() as stack:
+        # The nameless one only: the other is where it says that it is.
+        scene = open_scene(
+            stack, houses((5, 5, 20, 20)), [named, nameless], given_system="EPSG:32615"
+        )
+        assert len(scene.sights) == 2
+    with ExitStack() as stack, pytest.raises(ConfigError, match="these name theirs: WGS 84 / UTM"):
+        open_scene(stack, houses((5, 5, 20, 20)), [named], given_system="EPSG:32616")

@@ -144,3 +144,22 @@ def test_the_file_is_a_table_for_spreadsheets(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["figure", "value", "low", "high", "rests on"]
     assert [row["figure"] for row in rows] == [line.figure for line in summary.lines]
+
+
+@pytest.mark.parametrize("unseen", [False, True])
+def test_a_map_that_calls_everything_damaged_rings_though_nobody_is_held_out(unseen: bool) -> None:
+    drawn = table(houses(40), marked=0 if unseen else 4)
+    drawn = replace(drawn, held_out=np.zeros(40, bool), threshold=-0.1)
+    assert "everything" in (summarise(drawn, unseen=unseen).degenerate or "")
+
+
+def test_a_place_where_a_model_from_elsewhere_finds_nothing_may_be_sound() -> None:
+    drawn = replace(table(houses(40), marked=0), threshold=2.0)
+    summary = summarise(drawn, unseen=True)
+    assert summary.degenerate is None
+    assert "None of 39 buildings is called damaged" in summary.warnings[0]
+
+
+def test_a_training_that_finds_nothing_rings() -> None:
+    drawn = replace(table(houses(40)), held_out=np.zeros(40, bool), threshold=2.0)
+    assert "nothing" in (summarise(drawn).degenerate or "")

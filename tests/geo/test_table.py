@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 
 from tests.geo.maps import houses, table
@@ -40,3 +42,21 @@ def test_attributes_are_kept_and_give_way_to_ours_in_any_case() -> None:
     assert "Score" not in columns
     assert list(columns)[-5:] == ["score", "rank", "decision", "role", "reason"]
     assert columns["id"].tolist() == [f"h{row}" for row in range(8)]
+
+
+def test_columns_differ_in_more_than_capitals_and_none_takes_anothers_place() -> None:
+    buildings = houses(8)
+    theirs = {name: np.full(8, name, object) for name in ("fixme", "FIXME", "original_Score")}
+    columns = table(replace(buildings, columns={**buildings.columns, **theirs})).columns()
+    assert len({name.lower() for name in columns}) == len(columns)
+    assert columns["original_Score"][0] == "theirs"
+    assert columns["original_original_Score"][0] == "original_Score"
+    assert columns["original_FIXME"][0] == "FIXME"
+
+
+def test_the_id_that_is_written_is_what_a_building_is_called() -> None:
+    buildings = houses(8)
+    own = np.array([None, *(f"h{row}" for row in range(1, 8))], object)
+    columns = table(replace(buildings, columns={"ID": own})).columns()
+    assert columns["id"].tolist() == list(buildings.names)
+    assert columns["original_ID"][0] is None

@@ -115,3 +115,10 @@ def test_without_gdal_a_geopackage_names_the_extra_and_geojson_is_read(
     with pytest.raises(OnesidedError, match=r"pip install onesided\[geo\]"):
         read_layer(path)
     assert len(read_layer(write_features(tmp_path / "a.geojson", [feature(0, 0)]))) == 1
+
+
+def test_a_system_is_given_for_files_that_name_none(tmp_path: Path) -> None:
+    path = write_squares(tmp_path / "a.gpkg", "squares", crs="EPSG:4326")
+    assert read_layer(path, given_system="EPSG:4326").system is not None
+    with pytest.raises(ConfigError, match=r"WGS 84; .*UTM zone 15N was given"):
+        read_layer(path, given_system="EPSG:32615")

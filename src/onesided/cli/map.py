@@ -45,6 +45,10 @@ def map(
         str | None,
         typer.Option("--positives-column", help="COLUMN=VALUE of the footprints, as damaged=1."),
     ] = None,
+    positives_layer: Annotated[
+        str | None,
+        typer.Option("--positives-layer", help="Layer of a --positives file of several."),
+    ] = None,
     layer: Annotated[
         str | None, typer.Option("--layer", help="Layer of a footprints file of several.")
     ] = None,
@@ -141,6 +145,7 @@ def map(
         points=points,
         positives=positives,
         positives_column=positives_column,
+        positives_layer=positives_layer,
         layer=layer,
         id_column=id_column,
         footprints_crs=footprints_crs,
@@ -149,6 +154,9 @@ def map(
     )
     request.check(has_model=model is not None)
     files = MapFiles.beside(output)
+    read = {"image": image, "pre": pre, "footprints": footprints, "points": points}
+    read |= {"positives": positives, "test": test}
+    files.check_apart({f"--{name}": path for name, path in read.items() if path and path.exists()})
     with ExitStack() as stack:
         job = Job(
             request=request,

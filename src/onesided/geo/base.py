@@ -24,7 +24,7 @@ def base_picture(sight: Sight, side: int = MOST_PIXELS) -> tuple[bytes, Bounds] 
     """
     small = sight.small
     west, south, east, north = edge_in_degrees(sight.image)
-    if small is None or not (-85 < south < north < 85 and -180 <= west < east <= 180):
+    if small is None or not (-85 < south < north < 85 and 0 < east - west <= 360):
         return None  # Mercator has no poles, and a map of everything needs no picture
     top, bottom = _mercator(north), _mercator(south)
     across, down = math.radians(east - west), top - bottom
@@ -46,7 +46,8 @@ def base_picture(sight: Sight, side: int = MOST_PIXELS) -> tuple[bytes, Bounds] 
         x, y = x[inside].astype(np.int64), y[inside].astype(np.int64)
         shown = small.valid[y, x]
         picture[row, np.flatnonzero(inside)[shown]] = colours[y[shown], x[shown]]
-    return jpeg(picture), (west, south, east, north)
+    turn = 360.0 * (west < -180)
+    return jpeg(picture), (west + turn, south, east + turn, north)
 
 
 def _mercator(latitude: float) -> float:

@@ -98,6 +98,9 @@ def _write(file: int, scene: Scene, rows: Sequence[int], shape: Sequence[int]) -
     for row, chip in zip(rows, scene.chips(rows, shape[-1]), strict=True):
         if isinstance(chip, str):
             skipped[row] = chip
+        elif chip.shape != tuple(shape[1:]):
+            # Written all the same, it would reach into the rows of its neighbours.
+            skipped[row] = f"its images have {len(chip)} bands where others have {shape[1]}"
         else:
             os.pwrite(file, np.ascontiguousarray(chip).tobytes(), row * bytes_each)
     return skipped

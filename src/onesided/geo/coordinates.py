@@ -43,6 +43,11 @@ def known_system(definition: object | None) -> System | None:
     return found if found.is_geographic or found.is_projected or found.is_bound else None
 
 
+def same_system(one: System, other: System) -> bool:
+    """Return whether two systems mean the same, whatever they say about the order of axes."""
+    return bool(one.equals(other, ignore_axis_order=True))
+
+
 def between(source: System, target: System) -> Callable[[Coordinates], Coordinates]:
     """Return the function that takes x and y of one system to those of another."""
     if source == target:

@@ -24,12 +24,14 @@ class Buildings:
         geometries: Polygons, or points where only a place is known; None where nothing is.
         system: Their coordinate system.
         columns: The attributes they came with.
+        warnings: What a person should be told about their names.
     """
 
     names: tuple[str, ...]
     geometries: Geometries
     system: System
     columns: Mapping[str, np.ndarray]
+    warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -49,22 +51,38 @@ def read_footprints(
             f"{path} does not say in which coordinate system its footprints are. Name it with "
             "--footprints-crs, for example --footprints-crs EPSG:4326 for longitude and latitude."
         )
-    names = tuple(map(id_text, _ids(found, id_column)))
+    if id_column is not None:
+        names, told = tuple(map(id_text, found.column(id_column))), ""
+    else:
+        names, told = _usual_names(found)
     check_different(names, str(path))
-    return Buildings(names, found.geometries, found.system, found.columns)
+    warnings = (told,) if told else ()
+    return Buildings(names, found.geometries, found.system, found.columns, warnings)
 
 
-def _ids(layer: Layer, column: str | None) -> Sequence[object]:
-    if column is not None:
-        return list(layer.column(column))
+def _usual_names(layer: Layer) -> tuple[tuple[str, ...], str]:
+    """Return names by a column that usually holds them, and what to tell of its gaps.
+
+    Gaps are filled by what the format calls the feature, in words: a bare number could be
+    another building's id, and a table of ids would then mark the wrong one.
+    """
     by_small_letters = {name.lower(): name for name in reversed(list(layer.columns))}
-    for usual in USUAL_IDS:
-        if usual in by_small_letters:
-            values = list(layer.columns[by_small_letters[usual]])
-            # A column that leaves buildings without a name names nothing; nobody asked for it.
-            if all(id_text(value) for value in values):
-                return values
-    return layer.keys
+    for column in (by_small_letters[usual] for usual in USUAL_IDS if usual in by_small_letters):
+        names = [id_text(value) for value in layer.columns[column]]
+        gaps = names.count("")
+        # A column without any id, or with gaps and repeats, names nothing; nobody asked for it.
+        if gaps == len(names) or (gaps and len({*names}) <= len(names) - gaps):
+            continue
+        filled = [
+            name or f"feature {id_text(key)}" for name, key in zip(names, layer.keys, strict=True)
+        ]
+        told = (
+            f"The column '{column}' of {layer.path} is empty for {gaps} of {len(names)} buildings; "
+            f"they are called 'feature' and their number in the file. To name buildings by "
+            "another column, give it with --id-column."
+        )
+        return tuple(filled), told if gaps else ""
+    return tuple(map(id_text, layer.keys)), ""
 
 
 def id_text(value: object) -> str:

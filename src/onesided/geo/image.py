@@ -104,7 +104,7 @@ def outlines_in_pixels(image: OpenImage, geometries: Geometries, source: System)
 
 
 def edge_in_degrees(image: OpenImage) -> tuple[float, float, float, float]:
-    """Return west, south, east and north of an image."""
+    """Return west, south, east and north of an image; beyond 180 where it crosses that line."""
     from onesided.geo.coordinates import WGS84, between
 
     shapely = library("shapely", "The edge of an image")
@@ -114,7 +114,13 @@ def edge_in_degrees(image: OpenImage) -> tuple[float, float, float, float]:
     across = np.concatenate([steps, one, steps, zero]) * image.width
     down = np.concatenate([zero, steps, one, steps]) * image.height
     places = to_map(image.matrix, np.column_stack([across, down]))
-    degrees = between(image.system, system(WGS84))(places)
+    convert = between(image.system, system(WGS84))
+    degrees = convert(places)
+    centre = to_map(image.matrix, np.array([[image.width / 2, image.height / 2]]))
+    middle = convert(centre)[0, 0]
+    around = middle + (degrees[:, 0] - middle + 180) % 360 - 180
+    if np.ptp(around) < 180:  # not where there is no middle, nor of an image of the whole Earth
+        degrees[:, 0] = around
     box = bounds_of(shapely.points(degrees))
     assert box is not None
     return box

@@ -99,7 +99,7 @@ def write_geopackage(table: MapTable, path: Path) -> None:
         )
         _store_style(part, path.stem, style_text(is_point=kind == "Point"))
         part.replace(path)
-    except (errors.DataSourceError, sqlite3.Error) as error:
+    except (errors.DataSourceError, errors.DataLayerError, sqlite3.Error) as error:
         raise OnesidedError(f"Cannot write {path} ({error}).") from None
     finally:
         part.unlink(missing_ok=True)
@@ -126,10 +126,17 @@ def _storable(values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         return np.array([bool(value) for value in values]), missing
     text = np.empty(len(values), object)
     text[:] = [
-        value if isinstance(value, str | None) else json.dumps(_plain("", value))
+        _text(value) if isinstance(value, str | None) else json.dumps(_plain("", value))
         for value in values
     ]
     return text, missing
+
+
+def _text(value: str | None) -> str | None:
+    """Return text as it is, but for names of files that no encoding has."""
+    if value is None or value.isascii():
+        return value
+    return value.encode("utf-8", "backslashreplace").decode()
 
 
 def _store_style(path: Path, layer: str, style: str) -> None:

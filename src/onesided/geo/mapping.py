@@ -1,5 +1,6 @@
 """The end of the line: a trained model over the chips, and the files people use."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -153,6 +154,20 @@ class MapFiles:
             summary=output.with_name(SUMMARY),
             page=output.with_name(PAGE),
         )
+
+    def check_apart(self, given: Mapping[str, Path]) -> None:
+        """Refuse to write over what was given: footprints and map may bear one name.
+
+        Args:
+            given: What is read, by its flag; files that are there.
+        """
+        for flag, path in given.items():
+            for written in self.paths():
+                if written.exists() and written.samefile(path):
+                    raise ConfigError(
+                        f"The map would be written over {path}, which was given with {flag}. "
+                        "Choose another name or folder with -o."
+                    )
 
     def make_folder(self) -> None:
         """Make the folder that all of them lie in; called once what was given can be used."""

@@ -106,7 +106,7 @@ def _quantised(name: str, geometry: Geometry) -> list[_Ring]:
 def _quantise(name: str, position: Position) -> tuple[int, int]:
     longitude, latitude = position
     # NaN fails every comparison, so that it is refused here too.
-    if not (-180 <= longitude <= 360 and -90 <= latitude <= 90):
+    if not (-360 <= longitude <= 360 and -90 <= latitude <= 90):
         raise DataError(
             f"Positions on the map are longitude and latitude in degrees; {name!r} has "
             f"({longitude}, {latitude}). Reproject the buildings to EPSG:4326."

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Bool, UInt8
 
 from onesided.core.errors import DataError
-from onesided.data.picture import decode, read_header
+from onesided.data.picture import decode, opaque_parts, read_header
 from onesided.geo.coordinates import System, known_system, system
 from onesided.geo.image import Piece
 
@@ -23,27 +23,35 @@ class Picture:
 
     def __init__(self, path: Path, matrix: tuple[float, ...], its_system: System) -> None:
         self.path, self.matrix, self.system = path, matrix, its_system
-        header = read_header(path)
+        # A world file tells of pixels as they are stored, whatever a camera noted beside them.
+        header = read_header(path, upright=False)
         self.bands, self.height, self.width = header.channels, header.height, header.width
         self.block = (self.height, self.width)
 
     @cached_property
     def pixels(self) -> UInt8[np.ndarray, "bands height width"]:
         """Everything, decoded when first needed."""
-        return decode(self.path)
+        return decode(self.path, upright=False)
+
+    @cached_property
+    def opaque(self) -> Bool[np.ndarray, "height width"]:
+        """Where the picture is not transparent."""
+        return opaque_parts(self.path)
 
     def read(self, left: int, top: int, right: int, bottom: int, *, shrink: int = 1) -> Piece:
         """Return pixels, or every so manyth of them."""
         values = self.pixels[:, top:bottom:shrink, left:right:shrink]
-        return Piece(values, np.ones(values.shape[1:], bool))
+        return Piece(values, self.opaque[top:bottom:shrink, left:right:shrink])
 
 
 def located_picture(path: Path, given_system: str | None) -> Picture:
     """Return a picture whose place a world file tells."""
     named = path.with_suffix(".prj")
-    found = system(given_system) if given_system else None
-    if found is None and named.is_file():
+    found = None
+    if named.is_file():
         found = known_system(named.read_text(encoding="utf-8", errors="replace").strip())
+    if found is None and given_system:
+        found = system(given_system)
     matrix = _world_file(path)
     if found is None:
         raise DataError(

@@ -43,7 +43,7 @@ class Raster:
         )
         self.matrix = tuple(float(number) for number in dataset.transform[:6])
         named = known_system(dataset.crs.to_wkt()) if dataset.crs else None
-        self.system = system(given_system) if given_system else named
+        self.system = system(given_system) if given_system and named is None else named
         self._check_place()
 
     def _check_place(self) -> None:

@@ -30,6 +30,7 @@ class Request:
     points: Path | None = None
     positives: Path | None = None
     positives_column: str | None = None
+    positives_layer: str | None = None
     layer: str | None = None
     id_column: str | None = None
     footprints_crs: str | None = None
@@ -49,6 +50,12 @@ class Request:
                     raise ConfigError(f"--{name} does not go with --points. Leave one of them out.")
         if self.positives is not None and self.positives_column is not None:
             raise ConfigError("Give --positives or --positives-column, not both.")
+        if self.positives_layer is not None and (
+            self.positives is None or self.positives.suffix.lower() in TABLES
+        ):
+            raise ConfigError(
+                "--positives-layer names a layer of a vector file that is given with --positives."
+            )
         if self.positives is None and self.positives_column is None and not has_model:
             raise ConfigError(
                 "Who is damaged? Give the marked buildings with --positives, a CSV file of ids or "
@@ -149,7 +156,8 @@ def _prepare_footprints(
         after_from = scene.channels - sight.image.bands
         used = tuple(each.stretch for each in scene.sights)
     marks = _marks(request, scene.buildings)
-    return Prepared(scene, marks.marked, marks.warnings, after_from, sight, used)
+    warnings = (*scene.buildings.warnings, *marks.warnings)
+    return Prepared(scene, marks.marked, warnings, after_from, sight, used)
 
 
 def _marks(request: Request, buildings: Buildings) -> Marks:
@@ -164,4 +172,4 @@ def _marks(request: Request, buildings: Buildings) -> Marks:
         )
     if request.positives.suffix.lower() in TABLES:
         return marks_of_ids(buildings, request.positives, request.id_column)
-    return marks_of_layer(buildings, request.positives)
+    return marks_of_layer(buildings, request.positives, layer_name=request.positives_layer)

@@ -4,16 +4,24 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
 
-from onesided.core.errors import DataError
+from onesided.core.errors import ConfigError, DataError
 from onesided.data.polygons import MARGIN, BadPolygon, building_window, cut, sound_polygon
 from onesided.geo.chips import Chip, file_identity
-from onesided.geo.coordinates import WGS84, Geometries, bounds_of, converted, system
+from onesided.geo.coordinates import (
+    WGS84,
+    Geometries,
+    bounds_of,
+    converted,
+    same_system,
+    system,
+)
 from onesided.geo.footprints import Buildings
 from onesided.geo.image import (
     OpenImage,
@@ -72,11 +80,16 @@ class Sight:
         if piece.valid.mean() < SHOWN:
             return f"no data in {self.image.path.name} ({1 - piece.valid.mean():.0%} of its window)"
         pixels = self.stretch.apply(piece.values)
-        if not piece.valid.all():
-            pixels = pixels * piece.valid
         # The piece as read starts at `inner`, and one of its pixels is `shrink` of the image.
         across = pixels.shape[2] / (inner[2] - inner[0])
         down = pixels.shape[1] / (inner[3] - inner[1])
+        if not piece.valid.all():
+            columns = slice(int((own[0] - inner[0]) * across), ceil((own[2] - inner[0]) * across))
+            rows = slice(int((own[1] - inner[1]) * down), ceil((own[3] - inner[1]) * down))
+            missing = 1 - piece.valid[rows, columns].mean()
+            if missing > SHOWN:
+                return f"no data in {self.image.path.name} ({missing:.0%} of the building)"
+            pixels = pixels * piece.valid
         return cut(
             pixels,
             (
@@ -192,6 +205,14 @@ def open_scene(
         stretch = given if given and fits else choose_stretch(image, whole)
         small = Piece(stretch.apply(whole.values), whole.valid)
         sights.append(Sight(image, outlines, stretch, small))
+    if given_system is not None and not any(
+        same_system(sight.image.system, system(given_system)) for sight in sights
+    ):
+        named = " and ".join(str(sight.image.system.name) for sight in sights)
+        raise ConfigError(
+            f"--image-crs {given_system} is for images that name no coordinate system, and these "
+            f"name theirs: {named}. Leave it out, or correct the files."
+        )
     return FootprintScene(buildings, sights, margin=margin)
 
 

@@ -11,6 +11,7 @@ from onesided.core.errors import DataError
 from onesided.core.leaning import OPTIMISTIC, OWN_SCORES, leaning_of
 from onesided.engine.checkpoint import replacing
 from onesided.geo.table import MapTable
+from onesided.metrics.alarm import NOTHING, degenerate
 from onesided.metrics.pu import PUEvaluation, evaluate_pu
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import csv_text
@@ -86,7 +87,7 @@ def summarise(
     counts = _counts(table)
     checks = _truth_lines(table, truth) if truth is not None else []
     if not len(positive) or not len(unlabelled):
-        return Summary((*counts, *checks), None, ())
+        return Summary((*counts, *checks), *_alarm(table, unseen=unseen))
     share = prior or own_prior(positive, unlabelled)
     known = share if isinstance(share, PriorUsed) else None
     evaluation = evaluate_pu(
@@ -101,6 +102,24 @@ def summarise(
     figures = _figures(told_by(evaluation, share))
     lines = (*counts, *_share_lines(table, share), *figures, *checks)
     return Summary(lines, evaluation.degenerate, evaluation.warnings)
+
+
+def _alarm(table: MapTable, *, unseen: bool) -> tuple[str | None, tuple[str, ...]]:
+    """Return what decisions alone tell where no marked building is held out: alarm, warnings.
+
+    A place where a model from elsewhere finds nothing may be sound: that is told, no alarm.
+    """
+    unmarked = table.scores[table.scored & ~table.marked]
+    if not len(unmarked):
+        return None, ()
+    share = float((unmarked > table.threshold).mean())
+    if unseen and share < NOTHING:
+        told = (
+            f"{'None' if share == 0 else 'Hardly any'} of {len(unmarked)} buildings is called "
+            "damaged. Either the place is sound, or the model does not know such images."
+        )
+        return None, (told,)
+    return degenerate(share), ()
 
 
 def _counts(table: MapTable) -> list[Line]:

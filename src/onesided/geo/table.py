@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from onesided.geo.footprints import Buildings
+from onesided.geo.footprints import Buildings, id_text
 
 OURS = ("score", "rank", "decision", "role", "reason")
 """Columns that the map adds."""
@@ -67,15 +67,25 @@ class MapTable:
             for word, out in zip(words, self.held_out, strict=True)
         ]
 
+    def _names_buildings(self, column: str) -> bool:
+        """Return whether this is the column `id`, and holds what buildings are called here."""
+        values = self.buildings.columns[column]
+        return column.lower() == "id" and self.buildings.names == tuple(map(id_text, values))
+
     def columns(self) -> dict[str, np.ndarray]:
         """Return the attributes that came, and ours; theirs change their names, never ours."""
-        theirs = {}
-        for name, values in self.buildings.columns.items():
-            # `fid` is the key of a GeoPackage; databases do not tell capitals apart.
-            taken = name.lower() in (*OURS, "fid", "geom")
-            theirs[f"original_{name}" if taken else name] = values
-        if not any(name.lower() == "id" for name in theirs):
-            theirs = {"id": np.array(self.buildings.names, object), **theirs}
+        names = self.buildings.names
+        # `fid` is the key of a GeoPackage; databases do not tell capitals apart.
+        taken = {*OURS, "fid", "geom"}
+        if not any(self._names_buildings(column) for column in self.buildings.columns):
+            taken.add("id")
+        theirs = {"id": np.array(names, object)} if "id" in taken else {}
+        for column, values in self.buildings.columns.items():
+            name = column
+            while name.lower() in taken:
+                name = f"original_{name}"
+            taken.add(name.lower())
+            theirs[name] = values
         ranks = self.ranks.astype(np.float64)
         ranks[ranks == 0] = np.nan
         reasons = [self.reasons.get(row) for row in range(len(self))]

@@ -7,7 +7,7 @@ other formats (GeoPackage, Shapefile, FlatGeobuf ...) are read by pyogrio.
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,15 @@ import numpy as np
 
 from onesided.core.config import nearest
 from onesided.core.errors import ConfigError, DataError, DataNotFound
-from onesided.geo.coordinates import WGS84, Geometries, System, bounds_of, known_system, system
+from onesided.geo.coordinates import (
+    WGS84,
+    Geometries,
+    System,
+    bounds_of,
+    known_system,
+    same_system,
+    system,
+)
 from onesided.geo.libraries import library
 
 GEOJSON = (".geojson", ".json")
@@ -32,6 +40,7 @@ class Layer:
         columns: Attributes by name, each an array with one value for each feature.
         keys: What the format itself calls each feature: GeoJSON's `id`, else its number.
         system: Coordinate system, None where the file names none.
+        names_system: Whether the file itself names it; GeoJSON need not.
     """
 
     path: Path
@@ -39,6 +48,7 @@ class Layer:
     columns: Mapping[str, np.ndarray]
     keys: Sequence[object]
     system: System | None
+    names_system: bool = False
 
     def __len__(self) -> int:
         return len(self.geometries)
@@ -54,27 +64,43 @@ class Layer:
         return self.columns[name]
 
 
-def read_layer(path: Path, *, layer: str | None = None, given_system: str | None = None) -> Layer:
+def read_layer(
+    path: Path,
+    *,
+    layer: str | None = None,
+    given_system: str | None = None,
+    flag: str = "--layer",
+) -> Layer:
     """Return the features of a vector file.
 
     Args:
         path: The file.
         layer: Name of the layer in a file of several.
         given_system: Coordinate system, for a file that names none.
+        flag: What people choose the layer with.
     """
     if not path.exists():
         raise DataNotFound(f"There is no file {path}. Give a GeoPackage, GeoJSON or Shapefile.")
     if path.suffix.lower() in GEOJSON:
         if layer is not None:
-            raise ConfigError(f"{path} is GeoJSON, which has no layers. Leave --layer out.")
+            raise ConfigError(f"{path} is GeoJSON, which has no layers. Leave {flag} out.")
         found = _read_geojson(path)
     else:
-        found = _read_by_gdal(path, layer)
+        found = _read_by_gdal(path, layer, flag)
     if not len(found):
         raise DataError(f"{path} holds no feature. Expected one for each building.")
-    if given_system is not None:
-        found = Layer(path, found.geometries, found.columns, found.keys, system(given_system))
-    return found
+    return found if given_system is None else _placed(found, system(given_system))
+
+
+def _placed(layer: Layer, given: System) -> Layer:
+    """Return a layer in the system that was given for it; refuse one that names another."""
+    named = layer.system if layer.names_system else None
+    if named is not None and not same_system(named, given):
+        raise ConfigError(
+            f"{layer.path} says that it is in {named.name}; {given.name} was given for it. "
+            "A system is given for files that name none: leave it out, or correct the file."
+        )
+    return replace(layer, system=given)
 
 
 def _read_geojson(path: Path) -> Layer:
@@ -92,7 +118,9 @@ def _read_geojson(path: Path) -> Layer:
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: _column([row.get(name) for row in rows]) for name in names}
     keys = [feature.get("id", number) for number, feature in enumerate(features, start=1)]
-    return Layer(path, geometries, columns, keys, _geojson_system(path, content, geometries))
+    placed = _geojson_system(path, content, geometries)
+    named = placed is not None and isinstance(content.get("crs"), dict)
+    return Layer(path, geometries, columns, keys, placed, named)
 
 
 def _geometry(path: Path, row: int, feature: object) -> object:
@@ -136,7 +164,7 @@ def _column(values: Sequence[object]) -> np.ndarray:
     return column
 
 
-def _read_by_gdal(path: Path, layer: str | None) -> Layer:
+def _read_by_gdal(path: Path, layer: str | None, flag: str) -> Layer:
     pyogrio = library("pyogrio", f"Reading {path.name}")
     shapely = library("shapely", f"Reading {path.name}")
     try:
@@ -148,7 +176,7 @@ def _read_by_gdal(path: Path, layer: str | None) -> Layer:
             raise ConfigError(f"{path} has no layer '{layer}'.{nearest(layer, names)}")
         if layer is None and len(names) > 1:
             raise ConfigError(
-                f"{path} has {len(names)} layers: {', '.join(names)}. Choose one with --layer."
+                f"{path} has {len(names)} layers: {', '.join(names)}. Choose one with {flag}."
             )
         with warnings.catch_warnings():
             # What GDAL grumbles about (lists as attributes) is left out, and stays in the file.
@@ -160,4 +188,5 @@ def _read_by_gdal(path: Path, layer: str | None) -> Layer:
         raise DataError(f"{path} is not a vector file that can be read ({error}).") from None
     columns = dict(zip((str(name) for name in meta["fields"]), values, strict=True))
     geometries = shapely.from_wkb(shapes, on_invalid="ignore")
-    return Layer(path, geometries, columns, keys.tolist(), known_system(meta["crs"]))
+    named = known_system(meta["crs"])
+    return Layer(path, geometries, columns, keys.tolist(), named, named is not None)

@@ -137,6 +137,7 @@ function listenToKeys() {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (!Object.hasOwn(actions, key)) return;
     event.preventDefault();
+    if (event.repeat && "123".includes(key)) return; // a key held down would mark and take back
     actions[key]();
   });
 }

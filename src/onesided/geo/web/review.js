@@ -18,7 +18,9 @@ class Review {
       target.value = ""; // so that the same file can be chosen again
     });
     window.addEventListener("beforeunload", (event) => {
-      if (this.unsaved) event.preventDefault();
+      if (!this.unsaved) return;
+      event.preventDefault();
+      event.returnValue = true; // browsers before 2023 ask for this one
     });
     this.show();
   }
@@ -38,7 +40,7 @@ class Review {
     const parts = MARKS.map((mark, place) => `${counted(counts[place])} ${mark}`);
     byId("review").textContent = this.marks.size
       ? `${counted(this.marks.size)} checked: ${parts.join(", ")}. They live in this window until you save them.`
-      : "None yet. Open a building and say what you see; save your checks as labels for the next training.";
+      : "None yet. Open a building and say what you see; save your checks: those damaged can be marked for the next training.";
     byId("export").disabled = this.marks.size === 0;
   }
 
