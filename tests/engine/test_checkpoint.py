@@ -110,8 +110,23 @@ def test_torchs_own_complaint_about_a_full_disk_is_translated(tmp_path: Path) ->
         pytest.skip("this system has no /dev/full to write to")
     with pytest.raises((RuntimeError, OSError)), full.open("wb", buffering=0) as file:
         torch.save({"weight": torch.zeros(100_000)}, file)
-    with pytest.raises(OnesidedError, match="intact"), replacing(tmp_path / "last.pt"):
+
+
+def test_torchs_words_for_a_full_disk_are_told_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
         raise RuntimeError("PytorchStreamWriter failed writing file data/0")
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(OnesidedError, match=r"PytorchStreamWriter .* intact"):
+        saved(tmp_path)
+
+
+def test_what_fails_while_a_file_is_computed_is_not_told_as_a_full_disk(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="out of memory"), replacing(tmp_path / "features"):
+        raise RuntimeError("out of memory")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_flipped_bit_inside_a_tensor_is_noticed(tmp_path: Path) -> None:

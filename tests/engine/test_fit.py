@@ -1,5 +1,6 @@
 """The loop: what stops it, what it tells, what it leaves."""
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from onesided.core.errors import CheckpointError, ConfigError, Interrupted, Trai
 from onesided.engine import fit as loop
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher, fit
+from onesided.engine.log import EpochLog
 from onesided.engine.optimise import learn_only
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.base import GradientMethod, Method
@@ -234,3 +236,12 @@ def test_a_checkpoint_that_does_not_fit_is_refused(
     torch.save({**content, part: change(content[part])}, tmp_path / "last.pt")
     with pytest.raises(CheckpointError, match="damaged"):
         train(build(CE, toy_split()), toy_split(), folder=tmp_path)
+
+
+def test_a_row_whose_checkpoint_was_never_written_is_not_written_twice(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"stage": "train", "epoch": 0, "seconds": 1.0}\n{"stage": "tr')
+    memory = Memory(log=EpochLog(path))
+    split = toy_split()
+    fit(build(CE, split), split, TrainConfig(epochs=2, batch_size=24), memory=memory)
+    assert [json.loads(line)["epoch"] for line in path.read_text().splitlines()] == [0, 1]

@@ -68,7 +68,10 @@ class Checkpoints:
             return
         content = {"format": FORMAT, "identity": self.identity, **asdict_shallow(state)}
         with replacing(self.path) as file:
-            torch.save(content, file)
+            try:
+                torch.save(content, file)
+            except RuntimeError as error:  # as which its zip writer reports a full disk
+                raise OSError(_first_line(error)) from error
 
     def load(self) -> TrainingState | None:
         """Return the saved state, None if there is none, or refuse with the reason."""
@@ -171,11 +174,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except (OSError, RuntimeError) as error:  # torch's zip writer reports a full disk as the latter
-        reason = error.strerror if isinstance(error, OSError) else None
+    except OSError as error:
+        reason = error.strerror or _first_line(error)
         raise OnesidedError(
-            f"Cannot write {path}: {reason or _first_line(error)}. What was there before is "
-            "intact; make room or choose another folder, and give the same command again."
+            f"Cannot write {path}: {reason}. What was there before is intact; make room or "
+            "choose another folder, and give the same command again."
         ) from error
     finally:
         temporary.unlink(missing_ok=True)

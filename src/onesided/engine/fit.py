@@ -164,7 +164,8 @@ class _Training:
             if clock.step > clock.steps:
                 raise self.memory.checkpoints.damaged("it claims more steps than an epoch has")
             tally = Tally(state.tally) if resumed and state else Tally()
-            if resumed and rank() == 0:
+            if epoch == start.epoch and rank() == 0:
+                # Also of a first epoch: its row is written before the checkpoint that ends it.
                 self.memory.log.rewind(clock)
             if clock.step == 0:
                 self.method.begin_epoch(clock, self._sweep(clock))
