@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from onesided.core.errors import ConfigError, DataError
 from onesided.priors import PriorEstimate, km1, km2
+from onesided.priors.estimate import agreement
 from onesided.priors.kernel_mean import REACHABLE
 
 Samples = Float[np.ndarray, "n d"]
@@ -197,3 +198,20 @@ def test_bad_samples_are_refused_in_one_sentence(
 def test_impossible_options_are_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         km1(*small(), **options)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_nearly_all_are_positive_the_interval_reaches_one_and_nothing_is_contradicted(
+    seed: int,
+) -> None:
+    estimate = km2(*toy(1.0, seed), replicates=2)
+    assert estimate.high == 1.0
+    assert any("hardly be told from the positives" in note for note in estimate.notes)
+    given = PriorEstimate(0.97, 0.97, 0.97, "The number given", 0, 0)
+    assert not agreement([given, estimate])
+
+
+def test_a_prior_that_can_be_told_is_told_with_an_upper_end() -> None:
+    estimate = km2(*toy(0.6, 0), replicates=2)
+    assert estimate.is_distinct
+    assert estimate.high < 1.0

@@ -24,7 +24,8 @@ class PriorEstimate:
 
     The interval says how much the number would move with other samples of the same
     size. It says nothing about the bias of the method: where positives and negatives
-    overlap, every estimator here is too high, and its interval with it.
+    overlap, every estimator here is too high, and its interval with it. Where nearly all of U
+    is positive, kernel means may be far too low; they then say that U is hardly distinct.
 
     Attributes:
         value: Estimated share of positives among the unlabelled.
@@ -35,6 +36,7 @@ class PriorEstimate:
         n_unlabelled: Unlabelled samples the value was computed from.
         notes: What a reader should know before using the number, in plain sentences.
         reachable: Smallest and largest value this estimator can return at all.
+        is_distinct: False where U can hardly be told from P, so that only the interval counts.
     """
 
     value: float
@@ -45,6 +47,7 @@ class PriorEstimate:
     n_unlabelled: int
     notes: tuple[str, ...] = ()
     reachable: tuple[float, float] = (0.0, 1.0)
+    is_distinct: bool = True
 
     def __post_init__(self) -> None:
         assert 0 <= self.low <= self.value <= self.high <= 1
@@ -65,6 +68,8 @@ def agreement(estimates: Iterable[PriorEstimate]) -> list[str]:
     for one, other in combinations(listed, 2):
         if one.high < other.low or other.high < one.low:
             reason = "the intervals do not overlap"
+        elif not (one.is_distinct and other.is_distinct):
+            continue  # a value that means nothing contradicts nothing
         elif abs(one.value - other.value) > NOTABLE_DIFFERENCE:
             reason = f"the values differ by more than {NOTABLE_DIFFERENCE}"
         else:

@@ -149,6 +149,18 @@ def _rises_faster(curve: DistanceCurve, stretch: float, threshold: float) -> boo
     return (curve.at(stretch + AHEAD).distance - here.distance) / AHEAD > threshold
 
 
+def distinctness(kernel: Float[np.ndarray, "n n"], n_unlabelled: int) -> float:
+    """Return how far apart the means of U and P are, in sizes that chance alone gives it.
+
+    Two samples of one distribution have means at a squared distance of (1/N + 1/M)(1 - K) in
+    expectation, K being the mean of the kernel over pairs.
+    """
+    n_positive = len(kernel) - n_unlabelled
+    by_chance = (1 / n_unlabelled + 1 / n_positive) * (1 - float(kernel.mean()))
+    apart = DistanceCurve(kernel, n_unlabelled).between_means
+    return apart / float(np.sqrt(max(by_chance, np.finfo(float).tiny)))
+
+
 def gaussian_kernel(
     features: Float[np.ndarray, "n d"], n_unlabelled: int
 ) -> Float[np.ndarray, "n n"]:
