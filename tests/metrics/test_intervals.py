@@ -100,3 +100,9 @@ def test_draws_of_an_auc_agree_with_its_interval() -> None:
     spread = auc_spread(rng.normal(1, 1, 60), rng.normal(0, 1, 300))
     quantiles = np.quantile(spread.draws(rng), [0.025, 0.975])
     assert quantiles == pytest.approx(spread.interval(0.95), abs=0.01)
+
+
+def test_equal_scores_have_an_auc_of_a_half_that_is_not_certain() -> None:
+    low, high = auc_spread(np.full(5, 0.3), np.full(40, 0.3)).interval(0.95)
+    assert low < 0.45
+    assert high > 0.55

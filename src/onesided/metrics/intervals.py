@@ -102,12 +102,13 @@ def auc_spread(higher: Float[np.ndarray, "higher"], lower: Float[np.ndarray, "lo
     DeLong et al. (1988) rather than a bootstrap: the variance of the statistic in two
     sorts instead of a thousand. Differs: for the variance, each group gets one more item
     that ties with everything; otherwise a perfect AUC, or a handful of positives all on
-    top, would have an interval of width zero.
+    top, would have an interval of width zero. And no group varies less than under a perfect
+    AUC: where all scores are equal, nothing would vary at all.
     """
     of_higher, of_lower = placements(higher, lower), placements(lower, higher)
     value = float(of_higher.mean())
     groups = (np.append(of_higher, 0.5), np.append(of_lower, 0.5))
-    variance = sum(float(group.var(ddof=1)) / len(group) for group in groups)
+    variance = sum(max(float(g.var(ddof=1)), 0.25 / len(g)) / len(g) for g in groups)
     edge = 0.5 / min(len(higher), len(lower))
     inside = min(max(value, edge), 1 - edge)
     return AucSpread(value, float(logit(inside)), variance**0.5 / (inside * (1 - inside)))
