@@ -44,7 +44,8 @@ class SlowWSC:
 
     def matrix(self, weights: Matrix) -> Matrix:
         if self.config.transition == "known":
-            shown = 3 / (3 + 0.4 * (ROWS - 3))
+            mean = self.config.supervision == "mean"
+            shown = 3 / (3 + 0.4 * (ROWS - 3)) if mean else 1 / (1 + 0.4)
             return [[shown, 1 - shown], [0.0, 1.0]]
         off = [1 / (1 + math.exp(-weights[0][1])), 1 / (1 + math.exp(-weights[1][0]))]
         return [

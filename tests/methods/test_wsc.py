@@ -207,3 +207,17 @@ def test_unmodified_it_lives_where_half_of_every_batch_is_labelled() -> None:
 def test_unmodified_it_lives_with_a_transition_that_is_known() -> None:
     config = WSCConfig.from_settings({**CLOUDS, "variant": "unmodified", **KNOWN})
     assert learn(config, epochs=30).accuracy >= 0.95
+
+
+def test_on_xbd_the_transition_learns_as_slowly_as_the_model() -> None:
+    recipe = recipe_settings("xbd", "wsc")
+    rate = TrainConfig.from_settings(recipe["train"]).learning_rate
+    assert WSCConfig.from_settings(recipe["method"]).transition_rate == rate == 1e-4
+
+
+def test_a_known_transition_counts_p_and_u_as_the_supervision_weighs_them() -> None:
+    def shown(**settings: str) -> float:
+        return float(method(**KNOWN, **settings).transition.matrix[POSITIVE, POSITIVE])
+
+    assert shown(supervision="balanced") == pytest.approx(1 / 1.4)
+    assert shown(supervision="mean") < 0.7

@@ -85,3 +85,12 @@ def test_the_vote_goes_to_the_nearest_prototype() -> None:
 
 def test_prototypes_travel_with_the_checkpoint() -> None:
     assert list(Prototypes(2, 4).state_dict()) == ["vectors"]
+
+
+def test_a_row_right_opposite_its_prototype_leaves_numbers() -> None:
+    prototypes = Prototypes(1, 2)
+    label = torch.zeros(1, dtype=torch.int64)
+    here = torch.tensor([[1.0, 0.0]])
+    for row in (here, -here, here):
+        prototypes.follow(row, label, momentum=0.5, normalise="sample")
+    assert torch.isfinite(prototypes.vectors).all()

@@ -84,7 +84,7 @@ class WSCConfig(VariantConfig):
     """Weight of equal class shares, lambda_b; 0 where the prior is far from one half."""
     volume_weight: float = Field(default=1e-4, ge=0)
     """Weight of log det T, lambda_v: prefers the most noise that explains the labels."""
-    transition_scale: float = Field(default=0.5, ge=0)
+    transition_scale: float = Field(default=0.5, ge=0, le=50)
     """How near to identity T starts: 0.5 gives a diagonal of 0.726."""
     transition_rate: float = Field(default=0.02, ge=0)
     """Length of T's own gradient steps, constant over the run."""
@@ -236,4 +236,7 @@ class WSC(GradientMethod):
 def _transition(config: WSCConfig, facts: DataFacts) -> LearnedTransition | KnownTransition:
     if config.transition == "learned":
         return LearnedTransition(config.transition_scale)
+    if config.supervision == "balanced":
+        # P and U weigh alike there, as if both were of one size.
+        return KnownTransition(1, 1, config.known_prior)
     return KnownTransition(facts.labelled, facts.rows - facts.labelled, config.known_prior)

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 Normalisation = Literal["sample", "batch"]
 
+SHORTEST = 1e-12
+"""Least length of a moved prototype: a row right opposite it may leave none to be normalised."""
 LARGEST_EXPONENT = 300.0
 """Of e, half of what a double can hold."""
 
@@ -109,7 +111,8 @@ def _average_of_some(
         before = faded[:-1] * (earlier @ entering)  # mu_{t-1} . q_t
         updated = (
             momentum**2 + (1 - momentum) ** 2 * squared + 2 * momentum * (1 - momentum) * before
-        ).sqrt()
+        ).clamp(min=SHORTEST**2)
+        updated = updated.sqrt()
         settled = torch.allclose(updated, length, rtol=0, atol=1e-14)
         length = updated
         if settled:
