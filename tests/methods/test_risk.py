@@ -4,6 +4,7 @@ The bounds of the toy table are regression guards with slack: they were set afte
 such runs, and show that a risk does what it should, not how good it is.
 """
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -239,3 +240,13 @@ def test_a_prior_that_is_no_share_is_refused(name: str) -> None:
     assert isinstance(config, RiskConfig)
     with pytest.raises(ConfigError, match="between 0 and 1"):
         config.risk(Evidence(torch.zeros(4), torch.tensor([True, False, False, False]), None, 1.2))
+
+
+@pytest.mark.parametrize(("prior", "warned"), [(0.9, False), (0.97, True)])
+def test_imbpu_warns_of_a_prior_near_one(prior: float, warned: bool) -> None:
+    backbone = build_backbone(NetworkConfig(), (3,), [0.0] * 3, [1.0] * 3)
+    facts = DataFacts(rows=20, labelled=5, sample_shape=(3,), prior=prior)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        METHODS["imbpu"].from_settings({}).build(facts, backbone)
+    assert any("multiplies the few negatives" in str(one.message) for one in told) == warned

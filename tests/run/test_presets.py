@@ -12,7 +12,7 @@ from onesided.data.loader import Loader
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.base import GradientMethod
-from onesided.run.presets import STEPS, Amount, preset_settings, published_settings
+from onesided.run.presets import STEPS, Amount, preset_settings, published_settings, resolve
 from tests.contract.cases import Case, build, toy_split
 
 ROWS, LABELLED = 4000, 300
@@ -124,6 +124,28 @@ def test_targets_forget_as_much_over_a_short_run_as_over_the_papers(
     assert settings["method"]["target_momentum"] ** passes == pytest.approx(0.99**1300)
 
 
+@pytest.mark.parametrize(
+    ("epochs", "momentum", "warmup"), [(1300, 0.99, 30), (100, 0.8775, 30), (40, 0.7213, 12)]
+)
+def test_the_papers_preset_is_compressed_into_fewer_epochs(
+    epochs: int, momentum: float, warmup: int
+) -> None:
+    given = {"data": {"name": "cifar10"}, "train": {"epochs": epochs}}
+    method = resolve(given, "paper").method.model_dump()
+    assert method["target_momentum"] == pytest.approx(momentum, abs=1e-4)
+    assert method["warmup_epochs"] == warmup
+    assert method["variant"] == "paper"
+
+
+def test_what_was_asked_for_is_not_compressed() -> None:
+    given = {
+        "data": {"name": "cifar10"},
+        "method": {"name": "ncpu", "target_momentum": 0.95},
+        "train": {"epochs": 40},
+    }
+    assert resolve(given, "paper").method.model_dump()["target_momentum"] == 0.95
+
+
 @pytest.mark.parametrize(("epochs", "warmup"), [(4, 2), (6, 3), (30, 3), (76, 19)])
 def test_votes_begin_before_gentle_views_are_known_by_heart(epochs: int, warmup: int) -> None:
     short = METHODS["ncpu"].from_settings({"variant": "budget"}).for_budget(epochs)
@@ -140,7 +162,7 @@ def test_another_variant_keeps_the_weights_of_its_data_set() -> None:
 
 
 def test_a_longer_preset_has_more_steps_or_a_wider_network_for_images() -> None:
-    quick, standard, evening = (preset_of(name, {}) for name in ("quick", "standard", "evening"))
+    quick, standard, evening = (preset_of(name, {}) for name in STEPS)
     assert standard["train"]["epochs"] == 4 * quick["train"]["epochs"]
     assert evening["train"]["epochs"] == standard["train"]["epochs"]
     widths = [settings["network"]["width"] for settings in (quick, standard, evening)]
@@ -181,3 +203,34 @@ def test_a_method_batches_as_its_settings_say(name: str) -> None:
     method = build(Case(name), toy_split())
     if isinstance(method, GradientMethod):
         assert method.batching == Case(name).config().batching(24)
+
+
+@pytest.mark.parametrize("amount", [Amount(16, 8), Amount(4080, 4000), Amount(7, 4)])
+def test_a_preset_chooses_a_batch_that_the_unlabelled_can_fill(amount: Amount) -> None:
+    train = preset_settings(
+        "quick", data_name="folders", method_name="ncpu", amount=amount, given={}
+    )["train"]
+    assert amount.rows - amount.labelled >= train["batch_size"] - train["positives_per_batch"] > 0
+
+
+@pytest.mark.parametrize("data", ["cifar10", "folders"])
+def test_what_is_more_than_a_pace_stays_the_papers(data: str) -> None:
+    def steps(epochs: int) -> tuple[int, float]:
+        settings = preset_settings(
+            "paper",
+            data_name=data,
+            method_name="holisticpu",
+            amount=Amount(41000, 1000),
+            given={"train": {"epochs": epochs}},
+        )
+        method = METHODS["holisticpu"].from_settings(settings.get("method", {})).model_dump()
+        return method["steps_per_epoch"], method["average_momentum"]
+
+    assert steps(39) == steps(40)
+
+
+@pytest.mark.parametrize("preset", STEPS)
+def test_class_pairs_beside_another_risk_begin_within_a_short_run(preset: str) -> None:
+    given = {"method": {"name": "nnpu", "alignment": "robust"}}
+    planned = published_settings(preset, data_name="cifar10", method_name="nnpu", given=given)
+    assert 1 <= planned["method"]["warmup_epochs"] < planned["train"]["epochs"] / 2

@@ -6,8 +6,9 @@ branch beside it is NcPU's own. `alignment = "none"`, the default here, is the b
 its authors published it.
 """
 
+import warnings
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -90,6 +91,13 @@ class RiskConfig(AlignmentConfig):
         if self.alignment == "none":
             return short_training(batch_size)
         return super().budget_training(batch_size)
+
+    def for_budget(self, epochs: int) -> Self:
+        """Return settings whose pairs of a class begin within a short run, as NcPU's do."""
+        if self.alignment == "none":
+            return self
+        warmup = min(self.warmup_epochs, max(1, round(0.3 * epochs)))
+        return self.model_copy(update={"warmup_epochs": warmup})
 
     def risk(self, seen: Evidence) -> PURisk:
         """Return the classification risk of one batch."""
@@ -247,6 +255,10 @@ class NNPUConfig(UPUConfig):
         return nnpu_risk(parts, seen.share, step=self.step, tolerance=self.tolerance)
 
 
+MOST_PRIOR = 0.95
+"""Above it ImbPU's weight of the negatives, (1 - pi') / (1 - pi), grows without bound."""
+
+
 class ImbPUConfig(NNPUConfig):
     """nnPU learnt for a world with another share of positives."""
 
@@ -265,6 +277,16 @@ class ImbPUConfig(NNPUConfig):
         bad_at="Priors above one half, where it favours the negatives; a wrong prior.",
         variants={"published": "as published", "released": "as the NcPU authors' code runs it"},
     )
+
+    def build(self, facts: DataFacts, backbone: Backbone) -> "RiskMethod":
+        """Return the untrained method; warn of a prior under which few samples weigh it all."""
+        if facts.prior is not None and facts.prior > MOST_PRIOR:
+            warnings.warn(
+                f"ImbPU with a prior of {facts.prior:.3g} multiplies the few negatives by "
+                f"{(1 - self.target_prior) / (1 - facts.prior):.0f}. Check the prior, or use nnPU.",
+                stacklevel=2,
+            )
+        return super().build(facts, backbone)
 
     def risk(self, seen: Evidence) -> PURisk:
         """Return the re-weighted non-negative risk."""

@@ -96,7 +96,8 @@ def preset_settings(
         raise ConfigError(f"There is no preset '{preset}'.{nearest(preset, (*STEPS, 'paper'))}")
     recipe = recipe_settings(data_name, method_name)
     if preset == "paper":
-        return merge({"network": _paper_network(data_name)}, recipe)
+        published = {"network": _paper_network(data_name)}
+        return merge(published, merge(recipe, _compressed(method_name, recipe, given)))
     # The recipe's weights and extra data belong to the data set; its epochs, rates and the
     # paper's own estimate of the prior belong to the paper's budget and split.
     config = _budget_method(method_name, recipe.get("method", {}), given)
@@ -109,6 +110,26 @@ def preset_settings(
         "train": planned,
         "method": method,
     }
+
+
+def _compressed(method_name: str, recipe: Settings, given: Mapping[str, Any]) -> Settings:
+    """Return the method at a pace for fewer epochs than the recipe's, where they were asked for.
+
+    Momentum per epoch and warm-ups belong to the published length: at 40 epochs NcPU's targets
+    would never turn.
+    """
+    own, asked = (
+        TrainConfig.from_settings(settings.get("train", {}), "configuration [train]").epochs
+        for settings in (recipe, merge(recipe, given))
+    )
+    if asked >= own:
+        return {}
+    config = method_named(method_name).from_settings(
+        merge(recipe.get("method", {}), _asked_of_method(given)), "configuration [method]"
+    )
+    if config.for_budget(own) != config:
+        return {}  # what it does for short runs is more than a pace, and not the paper's
+    return {"method": config.for_budget(asked).model_dump(mode="json")}
 
 
 def published_settings(
@@ -140,13 +161,18 @@ def _smaller_images(preset: str, data_name: str, given: Mapping[str, Any]) -> Se
 def _budget_method(name: str, weights: Mapping[str, Any], given: Mapping[str, Any]) -> MethodConfig:
     """Return the method as it suits a short run, before its pace is set."""
     kind = method_named(name)
-    asked = {key: value for key, value in given.get("method", {}).items() if key != "name"}
+    asked = _asked_of_method(given)
     frozen = given.get("network", {}).get("trained") == "head"
     variant = asked.get("variant", kind.features_variant if frozen else kind.budget_variant)
     # A variant for short runs has weights of its own: the recipe's belong to 1300 epochs.
     short = variant is not None and variant in (kind.budget_variant, kind.features_variant)
     own = {"variant": variant} if short else weights
     return kind.from_settings(merge(own, asked), "configuration [method]")
+
+
+def _asked_of_method(given: Mapping[str, Any]) -> Settings:
+    """Return what was set of the method, without its name."""
+    return {key: value for key, value in given.get("method", {}).items() if key != "name"}
 
 
 def _as_published(given: Mapping[str, Any], network: Settings) -> Settings:
@@ -159,11 +185,14 @@ def _budget_training(
 ) -> Settings:
     asked = TrainConfig.from_settings(given, "configuration [train]")
     chosen = asked.model_fields_set
-    batch_size = asked.batch_size if "batch_size" in chosen else _batch_size(amount.rows)
-    planned = {"batch_size": batch_size, **config.budget_training(batch_size)}
-    train = TrainConfig.from_settings(merge(planned, given), "configuration [train]")
-    per_epoch = _steps_per_epoch(config.batching(batch_size), train, amount, batch_size)
-    affordable = min(max(round(steps / per_epoch), FEWEST_EPOCHS), MOST_EPOCHS)
+    sizes = [asked.batch_size] if "batch_size" in chosen else _batch_sizes(amount.rows)
+    for batch_size in sizes:
+        planned = {"batch_size": batch_size, **config.budget_training(batch_size)}
+        train = TrainConfig.from_settings(merge(planned, given), "configuration [train]")
+        per_epoch = _steps_per_epoch(config.batching(batch_size), train, amount, batch_size)
+        if per_epoch:
+            break
+    affordable = min(max(round(steps / max(1, per_epoch)), FEWEST_EPOCHS), MOST_EPOCHS)
     epochs = asked.epochs if "epochs" in chosen else affordable
     if epochs > MOST_GENTLE_EPOCHS:
         planned["views"] = "published"
@@ -173,22 +202,23 @@ def _budget_training(
 def _steps_per_epoch(
     batching: Batching, train: TrainConfig, amount: Amount, batch_size: int
 ) -> int:
-    """Return how many batches one pass takes, as the loader will count them."""
+    """Return how many batches one pass takes, as the loader will count them; 0 if none fills."""
     if train.batching == "mixed" or (train.batching == "method" and isinstance(batching, Mixed)):
-        return max(1, amount.rows // batch_size)
+        return amount.rows // batch_size
     asked = train.positives_per_batch if train.batching == "stratified" else 0
     if train.batching == "method" and isinstance(batching, Stratified):
         asked = batching.positives
     positives = min(asked or round(batch_size * amount.labelled / amount.rows) or 1, batch_size - 1)
-    return max(1, (amount.rows - amount.labelled) // (batch_size - positives))
+    return (amount.rows - amount.labelled) // (batch_size - positives)
 
 
-def _batch_size(rows: int) -> int:
-    """Return a batch with some 20 steps per epoch on small data, 128 on large."""
-    for size in (128, 64, 32):
-        if rows >= size * 16:
-            return size
-    return 16
+def _batch_sizes(rows: int) -> list[int]:
+    """Return a batch with some 20 steps per epoch on small data, 128 on large.
+
+    And smaller ones behind it, for data with too few unlabelled samples to fill it once.
+    """
+    first = next((size for size in (128, 64, 32) if rows >= size * 16), 16)
+    return [size for size in (128, 64, 32, 16, 8, 4, 2) if size <= first]
 
 
 def _paper_network(data_name: str) -> Settings:

@@ -100,7 +100,7 @@ def bbe_prior(loaded: LoadedData, seed: int, watcher: Watcher | None = None) -> 
             "Set data.held_out, or data.validation_positives and data.validation_unlabelled."
         )
     rows = len(split.train)
-    batch_size = min(128, max(16, rows // 8))
+    batch_size = min(128, max(16, rows // 8), rows)
     train = TrainConfig(
         epochs=max(3, round(BBE_STEPS / (rows // batch_size))),
         batch_size=batch_size,
