@@ -27,6 +27,7 @@ from benchmarks.records import (
 )
 from onesided.core.config import Settings
 from onesided.core.errors import ConfigError, Interrupted, OnesidedError
+from onesided.data.journal import alone
 from onesided.engine.train_config import choose_device
 from onesided.run.config import PATHS, RunConfig
 from onesided.run.embed import seen_through
@@ -114,13 +115,14 @@ class Collected:
 
     def put(self, record: Record) -> None:
         """Take the record in; the file changes only if that says something new."""
-        # Anew from the file: another process may have put rows of its own there meanwhile.
-        self.records = self._planned()
-        if self.path.exists() and self.records[key_of(record)] == record:
-            return
-        self.records[key_of(record)] = record
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        RunFolder(self.path.parent, "").write_json(self.path.name, self._content())
+        with alone(self.path.with_suffix(".lock")):
+            # Anew from the file: another process may have put rows of its own there meanwhile.
+            self.records = self._planned()
+            if self.path.exists() and self.records[key_of(record)] == record:
+                return
+            self.records[key_of(record)] = record
+            RunFolder(self.path.parent, "").write_json(self.path.name, self._content())
 
     def _planned(self) -> dict[Key, Record]:
         """Return a record of every run there should be, as the file has it where it does."""

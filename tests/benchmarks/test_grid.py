@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,26 @@ def test_two_processes_fill_one_file(done: Path, tmp_path: Path) -> None:
     for turn, record in enumerate(records):
         (first, second)[turn % 2].put(record)
     assert collected(tmp_path)["runs"] == records
+
+
+def test_a_process_waits_while_another_one_writes_the_file(
+    done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, others, *_ = collected(done)["runs"]
+    first, second = (Collected(toy_grid(), tmp_path / "results", (0, 1)) for _ in range(2))
+    other = threading.Thread(target=second.put, args=(others,))
+    written = first._content
+
+    def content_while_another_comes() -> dict[str, Any]:
+        other.start()
+        other.join(0.2)
+        assert other.is_alive()
+        return written()
+
+    monkeypatch.setattr(first, "_content", content_while_another_comes)
+    first.put(mine)
+    other.join()
+    assert [record for record in collected(tmp_path)["runs"] if record["result"]] == [mine, others]
 
 
 def test_settings_can_be_judged_without_a_look_at_the_test_set(tmp_path: Path) -> None:
