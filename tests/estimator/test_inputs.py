@@ -8,7 +8,7 @@ from PIL import Image
 
 from onesided import PUClassifier
 from onesided.core.errors import DataError, DataNotFound
-from onesided.estimator.inputs import holds_paths
+from onesided.estimator.inputs import classes_of, holds_paths
 from tests.estimator.clouds import TINY, Problem, two_clouds, two_greys
 
 
@@ -163,3 +163,9 @@ def test_rows_of_words_are_paths_and_anything_else_is_not() -> None:
     assert holds_paths(np.array(["a.png"]))
     for other in ([], "a.png", [["a.png"]], [1.0], np.zeros((2, 2)), 3.0, ["a.png", 1]):
         assert not holds_paths(other)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.float64])
+def test_negative_is_said_as_minus_one_though_no_known_negative_is_there(kind: type) -> None:
+    classes = classes_of(np.array([1, 0, 1, 0], kind), "pnu")
+    assert classes.tolist() == [-1, 1]

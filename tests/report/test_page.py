@@ -275,3 +275,10 @@ def test_a_page_needs_neither_torch_nor_pyplot() -> None:
     heavy = "{'torch', 'matplotlib.pyplot'} & set(sys.modules)"
     code = f"import sys, onesided.report; sys.exit(bool({heavy}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_positives_that_were_trained_on_are_not_said_to_be_kept_out(run: Path) -> None:
+    change_json(run / "result.json", lambda result: result.update(pu=None))
+    page = write_report(run).read_text()
+    assert "positives trained on</li>" in page
+    assert "positives kept out of training</li>" not in page

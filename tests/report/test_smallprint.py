@@ -79,3 +79,9 @@ def test_all_heads_say_what_they_are_for() -> None:
     heads = re.findall(r"<th\b[^>]*>", skipping([["a.png", "is empty"]]) + about_manifest())
     assert heads
     assert all("scope=" in head for head in heads)
+
+
+def test_a_run_of_a_map_is_not_said_to_be_repeated_by_its_settings() -> None:
+    page = about(RunFiles("quake", RESULT | {"data": "chips"}, fake_manifest()))
+    assert "Repeat it" in page
+    assert "--config" not in page

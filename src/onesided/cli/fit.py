@@ -252,8 +252,9 @@ def conclude(
             console.print(table)
         if rows:
             console.print(comparison_table(rows))
-        if result.content["threshold"] != 0.5:
-            say(result.content["threshold_rule"]["explained"])
+        chosen = result.content["threshold_rule"]
+        if chosen["rule"] != "0.5":  # also where the rule came to a half, or could not be followed
+            say(chosen["explained"])
         warn_of(result.content)
         say(f"Report: {result.folder / 'report.html'}")
     if result.degenerate and not allow_degenerate:

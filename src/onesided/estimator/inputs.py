@@ -74,10 +74,12 @@ def checked_labels(labels: ArrayLike, labels_mean: LabelScheme) -> np.ndarray:
 def classes_of(labels: np.ndarray, labels_mean: LabelScheme) -> np.ndarray:
     """Return what a prediction says for negative and for positive, in the labels' own words.
 
-    Who marks the unlabelled by -1 gets -1 for negative; known negatives are -1 anyway.
+    Who marks the unlabelled by -1 gets -1 for negative; known negatives are -1 anyway, also
+    where a part of the data happens to hold none.
     """
-    seen = np.unique(labels)
-    return seen if labels_mean == "pu" else seen[seen != 0][[0, -1]]
+    if labels_mean == "pu":
+        return np.unique(labels)
+    return np.array([-1, 1], np.result_type(labels.dtype, np.int8))
 
 
 def read_paths(

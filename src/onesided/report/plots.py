@@ -39,8 +39,13 @@ def _histogram(run: RunFiles) -> str:
     told = [f"Half of the {len(unlabelled):,} unlabelled items score below {_median(unlabelled)}."]
     key = [(SWATCH["unlabelled"], "unlabelled items")]
     if positive is not None:
-        told.append(f"Half of the {len(positive):,} held-out positives, below {_median(positive)}.")
-        key.append((SWATCH["positive"], "positives kept out of training"))
+        # Without figures on held-out items nothing was held out.
+        held_out = run.result.get("pu") is not None
+        kind, words = (
+            ("held-out", "kept out of training") if held_out else ("labelled", "trained on")
+        )
+        told.append(f"Half of the {len(positive):,} {kind} positives, below {_median(positive)}.")
+        key.append((SWATCH["positive"], f"positives {words}"))
     if threshold is not None:
         told.append(f"Items above {threshold:.3g} are called positive.")
         key.append((SWATCH["threshold"], f"threshold {threshold:.3g}: above it, called positive"))

@@ -69,14 +69,22 @@ def _repeat(run: RunFiles) -> str:
     typed = _typed(command) if isinstance(command, list) and command else command
     if not isinstance(typed, str) or not typed:
         return ""
-    return (
-        '<div class="part"><h3>Repeat it</h3><p class="note">This command made the run. The same '
+    made = (
+        '<h3>Repeat it</h3><p class="note">This command made the run. The same '
         "command with the same data, seed and versions gives the same numbers on the same kind "
         f"of machine.</p>{_block(typed)}"
-        '<p class="note">The settings it came to, defaults included, are in config.toml; from '
-        "the folder in which the command was given:</p>"
-        f"{_block('onesided fit --config RUN/config.toml -o AGAIN')}</div>"
     )
+    # Buildings that onesided map cut out of images are no data that fit could read.
+    by_file = (
+        ""
+        if run.result.get("data") == "chips"
+        else (
+            '<p class="note">The settings it came to, defaults included, are in config.toml; from '
+            "the folder in which the command was given:</p>"
+            f"{_block('onesided fit --config RUN/config.toml -o AGAIN')}"
+        )
+    )
+    return f'<div class="part">{made}{by_file}</div>'
 
 
 def _block(command: str) -> str:

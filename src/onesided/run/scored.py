@@ -201,8 +201,10 @@ def judge_held_out(
     pair = scored.held_out_pair()
     if pair is None:
         return None
-    # Held-out parts are capped apart from each other, so the share comes from training.
-    labelled_share = float(scored.train_labelled.mean()) if scenario == "single-set" else None
+    # Held-out parts are capped apart from each other, so the share is that of both together.
+    labelled = [scored.train_labelled]
+    labelled += [] if scored.held_out_labelled is None else [scored.held_out_labelled]
+    labelled_share = float(np.concatenate(labelled).mean()) if scenario == "single-set" else None
     evaluation = evaluate_pu(
         *pair,
         threshold=threshold,
