@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.budget import STUDIES
+from benchmarks.budget import PRESETS
 from benchmarks.command import REPOSITORY
 from benchmarks.folders import stage
 from benchmarks.origin import origin
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         REPOSITORY / "benchmarks" / "results" / "memory.json",
         {"name": "memory", "origin": origin(), "bound_mb": BOUND_MB},
         key="preset",
-        asked=tuple(STUDIES),
+        asked=PRESETS,
         measure=partial(measured, root),
     )
     return int(any(row["peak_mb"] > BOUND_MB for row in content["rows"]))
