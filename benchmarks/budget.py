@@ -50,6 +50,16 @@ class Study:
     beside: tuple[str, ...] = DATA
 
     @property
+    def flags(self) -> str:
+        """Return what stands behind `onesided fit --data NAME` to run it."""
+        settings = [
+            f" --set {table}.{key}={value}"
+            for table, values in self.changed.items()
+            for key, value in values.items()
+        ]
+        return f"--preset {self.preset}{''.join(settings)}"
+
+    @property
     def where(self) -> str:
         """Return on which data sets there is NcPU alone, in a sentence; nothing if on none."""
         if self.beside == self.data:
@@ -99,9 +109,9 @@ STUDIES = {
 }
 PRESETS = tuple(dict.fromkeys(study.preset for study in STUDIES.values()))
 WORDS = (
-    "The preset `{preset}`: {asked}, without a class prior and without negatives. Every other row "
+    "As `{flags}`: {asked}, without a class prior and without negatives. Every other row "
     "has the same data, network, batches, learning rates and number of epochs; `Supervised` sees "
-    "all true classes and is the ceiling, not a competitor. The preset's values were chosen on "
+    "all true classes and is the ceiling, not a competitor. The values were chosen on "
     "CIFAR-10 training images that are neither in P nor in U, and when votes begin on held-out "
     "images of P and U; no test set chose anything, and the other data sets chose nothing at all."
 )
@@ -136,7 +146,7 @@ def grid(word: str, names: Sequence[str] = (), given: Settings | None = None) ->
     return Grid(
         name=study.name,
         title=study.title,
-        words=WORDS.format(preset=study.preset, asked=study.asked) + ("" if names else study.where),
+        words=WORDS.format(flags=study.flags, asked=study.asked) + ("" if names else study.where),
         entries=tuple(entries),
         module="budget" if word == "quick" else f"budget {word}",
     )

@@ -121,9 +121,10 @@ STEP_LEARNED = """- On a processor without half precision the products are the s
   below the rate of its convolutions here. A faster one would be the next gain.
 """
 
-BUDGET_WORDS = """NcPU runs as `onesided fit --data NAME --preset quick` runs it (or `standard`, or
-`evening`), without a class prior and without negatives. The goals were set before: they are the
-paper's accuracy, and two steps towards it.
+BUDGET_WORDS = f"""NcPU runs as `onesided fit --data NAME --preset quick` runs it (or `standard`, or
+`evening`), without a class prior and without negatives. `night` is no preset but
+`{STUDIES["night"].flags}`. The goals
+were set before: they are the paper's accuracy, and two steps towards it.
 """
 
 LIMITS = """What limits it: `Supervised`, which sees every true class, is the ceiling of the same
@@ -179,9 +180,13 @@ What was learned, roughly the largest gains first; what can be switched or set i
   images outside P and U worse than `evening` ends with. The line between the classes had moved
   far: labelled positives known by heart fill most of the positive class's weight and teach
   nothing, so what is left weighs for negative. Decisions by that line would have been right more
-  often than by a half. A next try has to let P weigh less once votes are there.
+  often than by a half.
+- **How often a positive is seen** explains these: fewer than ten times in a run is too seldom,
+  seventy to three hundred times went well, a thousand times is too often, whatever the share of a
+  batch. So `night`, [below](#what-up-to-three-hours-buy), draws half as many into a batch as
+  `evening` for more than twice the passes.
 - Passes and width: on a part of the images, with half of every batch positive, twice the passes
-  gained about twice as much as twice the width. Not taken up yet: twice the rate.
+  gained about twice as much as twice the width.
 - No gain, or too little to tell: votes that weigh as much as the judge is sure, soft instead of
   hard votes, the gate beside the judge's votes, orthogonalised steps (Muon), four times the weight
   of the alignment, a term that goes on calling all of U negative beside the votes, scores averaged
@@ -195,7 +200,8 @@ What was learned, roughly the largest gains first; what can be switched or set i
 - Worse: strong views in their own colours; windows of half to the whole of an image instead of
   moved ones; images of 24 pixels in the first half of a run (the ranking was still behind an epoch
   later, where the trial was stopped); a third stage and no early halving, at the same cost per
-  step (one epoch seen).
+  step (one epoch seen), and as wide as `evening` at the same cost per run, so with half as many
+  passes: a point below on a part of the images.
 - More passes are not always better: digits, passed over two hundred times by `standard`, came out
   below `quick` on all three seeds (it finds fewer of the positives), and CE, the longer it trains,
   only learns better to call the unlabelled negative.
@@ -223,6 +229,7 @@ def page() -> str:
         _part("What minutes buy", "budget", _budget, "benchmarks/budget.md"),
         _part("What an hour buys", "standard", _grid, "benchmarks/standard.md"),
         _part("What an evening buys", "evening", _grid, "benchmarks/evening.md"),
+        _part("What up to three hours buy", "night", _grid, "benchmarks/night.md"),
         _part("Which switches matter", "ablation", _switches, "benchmarks/ablation.md"),
         _part("With a pretrained network", "pretrained", _grid, "benchmarks/pretrained.md"),
         _part("Memory of a run on CIFAR-10", "memory", memory, None),

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ablation, budget, command, grid, methods, plugins
+from onesided.core.config import merge, parse_assignment
 from onesided.methods import METHODS
+from onesided.run.config import RunConfig
+from onesided.run.presets import published_settings
 
 REAL = [plugins.grid(plugins.BUDGETS), methods.grid(methods.BUDGETS)]
 
@@ -53,6 +56,17 @@ def test_every_preset_is_measured_beside_the_same_rows(preset: str) -> None:
         assert rows == (labels if name in asked.beside else ["NcPU"])
     for one in study.entries:
         assert one.config(seed=0).prior == ("truth" if "nnPU" in one.label else "auto")
+
+
+@pytest.mark.parametrize("word", budget.STUDIES)
+def test_ncpus_row_is_what_the_study_says_people_can_type(word: str) -> None:
+    study = budget.STUDIES[word]
+    row = next(one for one in budget.grid(word).entries if one.data_name == "cifar10")
+    _, preset, *words = study.flags.split()
+    given = merge(*(parse_assignment(text) for text in words if text != "--set"))
+    planned = published_settings(preset, data_name="cifar10", given=given)
+    typed = merge({"data": {"name": "cifar10"}, "method": {"name": "ncpu"}}, planned, given)
+    assert row.config(seed=0) == RunConfig.from_settings(typed)
 
 
 def test_a_study_of_a_longer_preset_has_files_and_a_command_of_its_own(
