@@ -181,10 +181,10 @@ What was learned, roughly the largest gains first; what can be switched or set i
   far: labelled positives known by heart fill most of the positive class's weight and teach
   nothing, so what is left weighs for negative. Decisions by that line would have been right more
   often than by a half.
-- **How often a positive is seen** explains these: fewer than ten times in a run is too seldom,
-  seventy to three hundred times went well, a thousand times is too often, whatever the share of a
-  batch. So `night`, [below](#what-up-to-three-hours-buy), draws half as many into a batch as
-  `evening` for more than twice the passes.
+- **How often a positive is seen** seems to explain these: fewer than ten times in a run is too
+  seldom, seventy to three hundred times went well, a thousand times is too often, whatever the
+  share of a batch. So `night`, [below](#what-up-to-three-hours-buy), draws half as many into a
+  batch as `evening` for more than twice the passes.
 - Passes and width: on a part of the images, with half of every batch positive, twice the passes
   gained about twice as much as twice the width.
 - No gain, or too little to tell: votes that weigh as much as the judge is sure, soft instead of

@@ -26,7 +26,7 @@ from benchmarks.records import (
     origins_of,
 )
 from onesided.core.config import Settings
-from onesided.core.errors import ConfigError, Interrupted, OnesidedError
+from onesided.core.errors import ConfigError, FolderTaken, Interrupted, OnesidedError
 from onesided.data.journal import alone
 from onesided.engine.train_config import choose_device
 from onesided.run.config import PATHS, RunConfig
@@ -86,8 +86,8 @@ def run_one(label: str, config: RunConfig, loaded: LoadedData, work: Path) -> Re
     record["origins"] = origins_of(folder)
     try:
         result = run(config, loaded, folder).content
-    except Interrupted:
-        raise
+    except (Interrupted, FolderTaken):
+        raise  # no failure of the run: it can go on, or another process is at it
     except OnesidedError as error:
         return {**record, "status": "failed", "failure": str(error)}
     except Exception as error:

@@ -15,7 +15,8 @@ from benchmarks.grid import Budget, Entry, Grid
 from benchmarks.origin import code_in_memory
 from benchmarks.records import add_origin, describe, folder_name
 from benchmarks.runs import Collected, run_grid
-from onesided.core.errors import ConfigError, DataNotFound, Interrupted
+from onesided.core.errors import ConfigError, DataNotFound, FolderTaken, Interrupted
+from onesided.data.journal import alone
 from onesided.engine.fit import Watcher
 from onesided.run.execute import run
 from onesided.run.load import load_data
@@ -212,6 +213,14 @@ def test_an_interrupted_run_goes_on_and_ends_like_one_that_was_not(
     (resumed,) = go(toy_grid(one), tmp_path, 0)["runs"]
     assert resumed["status"] == "finished"
     assert resumed["result"]["test"] == collected(done)["runs"][0]["result"]["test"]
+
+
+def test_a_run_that_another_process_is_at_is_no_failed_run(done: Path) -> None:
+    before = (done / "results" / "toy.json").read_bytes()
+    one = toy_entry("CE", "ce")
+    with alone(run_folder(done, one, 0)), pytest.raises(FolderTaken):
+        go(toy_grid(), done, 0, 1)
+    assert (done / "results" / "toy.json").read_bytes() == before
 
 
 def pretend_other_code(run_made: Path) -> None:

@@ -12,6 +12,7 @@ import shapely  # type: ignore[import-untyped, unused-ignore]
 from safetensors.torch import save_file
 
 from onesided.core.config import read_toml
+from onesided.data.journal import alone
 from onesided.geo.vector import Layer, read_layer
 from onesided.metrics.pu import proxy_auc
 from onesided.nets.build import NetworkConfig, build_backbone
@@ -428,6 +429,20 @@ def test_other_marks_do_not_overwrite_a_run_unasked(
     assert_refused(call("map", *flags), "holds another run", "--overwrite")
     assert contents(folder / "damage-run") == before
     assert call("map", *flags, "--overwrite").exit_code == 0
+
+
+@pytest.mark.parametrize("by_model", [False, True])
+def test_chips_of_a_map_at_work_are_not_cut_again_by_another(
+    scene: FakeScene, mapped: Path, tmp_path: Path, by_model: bool
+) -> None:
+    folder = Path(shutil.copytree(mapped, tmp_path / "mapped"))
+    before = contents(folder)
+    marks = {"positives": None} if by_model else {}
+    how = ("--model", mapped / "damage-run") if by_model else (*TINY, "--margin", 1, "--overwrite")
+    with alone(folder / "damage-run"):
+        outcome = call("map", *given(scene, **marks), "-o", folder / "damage.gpkg", *how)
+    assert_refused(outcome, "Another command is at work in", folder / "damage-run")
+    assert contents(folder) == before
 
 
 @pytest.mark.parametrize("ending", [".gpkg", ".geojson"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from onesided.data.journal import alone
 from tests.cli.command import assert_refused, call, contents, fit
 from tests.cli.pictures import draw
 
@@ -52,6 +53,21 @@ def test_exchanged_held_out_pictures_do_not_give_other_figures_silently(
     assert len(manifest.pop("held_out_hash")) == 64
     (run / "manifest.json").write_text(json.dumps(manifest))
     assert fit(data, run).exit_code == 0
+
+
+def test_a_finished_run_of_before_there_were_rules_is_shown(data: Path, run: Path) -> None:
+    result = json.loads((run / "result.json").read_text())
+    del result["threshold_rule"]
+    (run / "result.json").write_text(json.dumps(result))
+    assert fit(data, run).exit_code == 0
+
+
+def test_a_run_of_another_command_is_not_touched(data: Path, run: Path) -> None:
+    before = contents(run)
+    with alone(run):
+        outcome = fit(data, run, "--overwrite", "--compare", "nnpu")
+    assert_refused(outcome, "Another command is at work in", run)
+    assert contents(run) == before
 
 
 def test_the_place_of_the_data_is_no_part_of_a_run(data: Path, run: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_full_disk_leaves_the_old_file_and_says_what_to_do(tmp_path: Path) -> 
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-def test_torchs_own_complaint_about_a_full_disk_is_translated(tmp_path: Path) -> None:
+def test_torch_reports_a_full_disk_by_one_of_the_two_errors_that_are_told() -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("this system has no /dev/full to write to")

@@ -3,7 +3,14 @@ import pytest
 import shapely  # type: ignore[import-untyped, unused-ignore]
 
 from onesided.core.errors import ConfigError
-from onesided.geo.coordinates import between, bounds_of, converted, known_system, system
+from onesided.geo.coordinates import (
+    between,
+    bounds_of,
+    converted,
+    known_system,
+    same_system,
+    system,
+)
 
 
 def test_longitude_comes_before_latitude_whatever_a_system_says() -> None:
@@ -42,3 +49,10 @@ def test_bounds_hold_everything_finite() -> None:
     shapes = np.array([shapely.Point(1, 5), None, shapely.Point(3, 2), shapely.Polygon()], object)
     assert bounds_of(shapes) == (1, 2, 3, 5)
     assert bounds_of(np.array([None], object)) is None
+
+
+@pytest.mark.parametrize("code", [2193, 3035, 4326, 32615])
+def test_a_system_is_itself_in_the_words_of_esri_which_have_no_axes(code: int) -> None:
+    one = system(f"EPSG:{code}")
+    assert same_system(one, system(one.to_wkt("WKT1_ESRI")))
+    assert not same_system(one, system("EPSG:32616"))

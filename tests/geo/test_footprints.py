@@ -61,11 +61,16 @@ def test_gaps_of_a_column_that_nobody_named_are_filled_and_told(tmp_path: Path) 
     assert "1 of 3 buildings" in buildings.warnings[0]
 
 
-@pytest.mark.parametrize("ids", [[None, None], ["a", "a", None]])
-def test_a_column_that_names_nothing_is_passed_over(tmp_path: Path, ids: list[str | None]) -> None:
-    buildings = read_footprints(write_ids(tmp_path / "a.geojson", ids))
-    assert buildings.names == tuple(str(place + 1) for place in range(len(ids)))
+def test_a_column_that_names_nothing_is_passed_over(tmp_path: Path) -> None:
+    buildings = read_footprints(write_ids(tmp_path / "a.geojson", [None, None]))
+    assert buildings.names == ("1", "2")
     assert not buildings.warnings
+
+
+def test_a_column_of_gaps_and_repeats_is_refused_and_not_counted_anew(tmp_path: Path) -> None:
+    # Counted, a table that lists 1 would mark the first building, which is called 3.
+    with pytest.raises(DataError, match=r"The id '3' occurs 2 times .* --id-column"):
+        read_footprints(write_ids(tmp_path / "a.geojson", ["3", "3", None, "1"]))
 
 
 def test_footprints_without_a_system_are_refused_with_the_flag_to_name_it(tmp_path: Path) -> None:

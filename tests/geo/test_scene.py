@@ -188,5 +188,7 @@ def test_a_given_system_is_for_images_that_name_none(tmp_path: Path) -> None:
             stack, houses((5, 5, 20, 20)), [named, nameless], given_system="EPSG:32615"
         )
         assert len(scene.sights) == 2
-    with ExitStack() as stack, pytest.raises(ConfigError, match="these name theirs: WGS 84 / UTM"):
-        open_scene(stack, houses((5, 5, 20, 20)), [named], given_system="EPSG:32616")
+    for place in ((5, 5, 20, 20), (10_000, 5, 10_020, 20)):  # also where nothing is seen
+        theirs = pytest.raises(ConfigError, match="these name theirs: WGS 84 / UTM")
+        with ExitStack() as stack, theirs:
+            open_scene(stack, houses(place), [named], given_system="EPSG:32616")

@@ -153,6 +153,13 @@ def test_a_map_that_calls_everything_damaged_rings_though_nobody_is_held_out(uns
     assert "everything" in (summarise(drawn, unseen=unseen).degenerate or "")
 
 
+def test_a_handful_of_buildings_may_all_be_damaged() -> None:
+    drawn = replace(table(houses(6), marked=0), threshold=-0.1)
+    summary = summarise(drawn, unseen=True)
+    assert summary.degenerate is None
+    assert "buildings are called damaged. Look at them" in summary.warnings[0]
+
+
 def test_a_place_where_a_model_from_elsewhere_finds_nothing_may_be_sound() -> None:
     drawn = replace(table(houses(40), marked=0), threshold=2.0)
     summary = summarise(drawn, unseen=True)

@@ -242,7 +242,7 @@ def test_a_prior_that_is_no_share_is_refused(name: str) -> None:
         config.risk(Evidence(torch.zeros(4), torch.tensor([True, False, False, False]), None, 1.2))
 
 
-@pytest.mark.parametrize(("prior", "warned"), [(0.9, False), (0.97, True)])
+@pytest.mark.parametrize(("prior", "warned"), [(0.9, False), (0.97, True), (1.0, False)])
 def test_imbpu_warns_of_a_prior_near_one(prior: float, warned: bool) -> None:
     backbone = build_backbone(NetworkConfig(), (3,), [0.0] * 3, [1.0] * 3)
     facts = DataFacts(rows=20, labelled=5, sample_shape=(3,), prior=prior)

@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onesided.core.config import read_toml
-from onesided.core.errors import DataNotFound, OnesidedError
+from onesided.core.errors import DataNotFound, FolderTaken, OnesidedError
 from onesided.data.files import name_in_cell, original_name, spreadsheet_safe
 from onesided.run.config import RunConfig
 from onesided.run.folder import (
@@ -21,6 +22,7 @@ from onesided.run.folder import (
     environment,
     read_json,
     read_result,
+    working_in,
 )
 
 CONFIG = RunConfig.from_settings({"data": {"name": "digits"}})
@@ -184,13 +186,14 @@ def test_the_environment_is_json_whatever_the_command_was(monkeypatch: pytest.Mo
 
 
 def test_one_command_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run", "mine")
-    with (
-        folder.alone(overwrite=False),
-        pytest.raises(OnesidedError, match="Another command is at work in"),
-        folder.alone(overwrite=False),
-    ):
-        pass
-    with folder.alone(overwrite=False):
-        pass
+    def work() -> None:
+        with working_in(tmp_path / "run"):
+            pass
+
+    with ThreadPoolExecutor(1) as another:
+        with working_in(tmp_path / "run"):
+            work()  # a run of the same command, and when it ends the folder stays taken
+            with pytest.raises(FolderTaken, match="Another command is at work in"):
+                another.submit(work).result()
+        another.submit(work).result()
     assert not list((tmp_path / "run").iterdir()), "the folder itself is the lock"

@@ -143,7 +143,8 @@ def test_what_was_asked_for_is_not_compressed() -> None:
         "method": {"name": "ncpu", "target_momentum": 0.95},
         "train": {"epochs": 40},
     }
-    assert resolve(given, "paper").method.model_dump()["target_momentum"] == 0.95
+    method = resolve(given, "paper").method.model_dump()
+    assert (method["target_momentum"], method["warmup_epochs"]) == (0.95, 12)
 
 
 @pytest.mark.parametrize(("epochs", "warmup"), [(4, 2), (6, 3), (30, 3), (76, 19)])

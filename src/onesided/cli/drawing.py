@@ -123,11 +123,12 @@ class Seen:
 def _cut(job: Job, prepared: "Prepared", size: int) -> "Chips":
     from onesided.cli.show import counting, note, warn
     from onesided.geo.chips import cut_chips
-    from onesided.run.folder import CHIPS
+    from onesided.run.folder import CHIPS, working_in
 
     for sentence in prepared.warnings:
         warn(sentence)
     job.files.make_folder()
+    job.stack.enter_context(working_in(job.folder))  # or another map would cut into these chips
     with counting("cutting out buildings", quiet=job.quiet) as counter:
         chips = cut_chips(prepared.scene, job.folder / CHIPS, size=size, progress=counter)
     names = prepared.scene.buildings.names

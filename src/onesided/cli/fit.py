@@ -197,25 +197,28 @@ def train_all(
     quiet: bool,
 ) -> "RunResult":
     """Do the first run in the output folder and the others below it; write the report."""
+    from contextlib import nullcontext
+
     from onesided.cli.show import counting
     from onesided.core.dist import rank
     from onesided.engine.fit import Watcher
     from onesided.report import write_report
     from onesided.run.compare import COMPARED, write_comparison
     from onesided.run.execute import run
-    from onesided.run.folder import COMPARISON, REPORT, RESULT
+    from onesided.run.folder import COMPARISON, REPORT, RESULT, working_in
 
     results = []
-    for number, config in enumerate(configs):
-        place = output / COMPARED / config.method_name if number else output
-        with counting(f"training {config.method.card.title}", quiet=quiet) as counter:
-            watcher = Watcher(step=counter.step, epoch=counter.epoch, embed=counter)
-            results.append(run(config, loaded, place, overwrite=overwrite, watcher=watcher))
-    if rank() == 0:
-        if len(results) > 1:
-            write_comparison(output, [result.content for result in results])
-        if any(_is_older(output / REPORT, output / name) for name in (RESULT, COMPARISON)):
-            write_report(output)
+    with working_in(output) if rank() == 0 else nullcontext():
+        for number, config in enumerate(configs):
+            place = output / COMPARED / config.method_name if number else output
+            with counting(f"training {config.method.card.title}", quiet=quiet) as counter:
+                watcher = Watcher(step=counter.step, epoch=counter.epoch, embed=counter)
+                results.append(run(config, loaded, place, overwrite=overwrite, watcher=watcher))
+        if rank() == 0:
+            if len(results) > 1:
+                write_comparison(output, [result.content for result in results])
+            if any(_is_older(output / REPORT, output / name) for name in (RESULT, COMPARISON)):
+                write_report(output)
     return results[0]
 
 
@@ -252,8 +255,10 @@ def conclude(
             console.print(table)
         if rows:
             console.print(comparison_table(rows))
-        chosen = result.content["threshold_rule"]
-        if chosen["rule"] != "0.5":  # also where the rule came to a half, or could not be followed
+        chosen = result.content.get("threshold_rule")  # older runs have none
+        if (
+            chosen and chosen["rule"] != "0.5"
+        ):  # also where the rule came to a half, or could not be followed
             say(chosen["explained"])
         warn_of(result.content)
         say(f"Report: {result.folder / 'report.html'}")

@@ -26,6 +26,10 @@ class CheckpointError(OnesidedError):
     """A checkpoint or model file is damaged, hostile, or belongs to another run."""
 
 
+class FolderTaken(OnesidedError):
+    """Another command is at work in the folder."""
+
+
 class TrainingFailed(OnesidedError):
     """Training produced a loss that is not a number; the message names the term."""
 

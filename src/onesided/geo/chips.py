@@ -22,6 +22,8 @@ from onesided.run.folder import make_folder
 PIXELS, NOTES = "pixels.u8", "notes.jsonl"
 PIECE = 256
 """Buildings between two notes: a few megabytes of pixels."""
+RULES = 2
+"""Counts up when other pixels are cut from the same images: older chips are then cut anew."""
 
 Progress = Callable[[int, int], None]
 Chip = np.ndarray | str
@@ -125,7 +127,8 @@ def _noted(path: Path, identity: str) -> tuple[int, dict[int, str]]:
 
 
 def _identity(scene: Scene, shape: Sequence[int]) -> str:
-    digest = hashlib.sha256(json.dumps([list(shape), dict(scene.identity())]).encode())
+    facts = [RULES, list(shape), dict(scene.identity())]
+    digest = hashlib.sha256(json.dumps(facts).encode())
     for name in scene.buildings.names:
         digest.update(f"{name}\x1e".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

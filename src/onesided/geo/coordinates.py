@@ -44,8 +44,18 @@ def known_system(definition: object | None) -> System | None:
 
 
 def same_system(one: System, other: System) -> bool:
-    """Return whether two systems mean the same, whatever they say about the order of axes."""
-    return bool(one.equals(other, ignore_axis_order=True))
+    """Return whether two systems mean the same, whatever they say about the order of axes.
+
+    pyproj passes over the axes of geographic systems alone; what ESRI writes has none.
+    """
+    if one.equals(other, ignore_axis_order=True):
+        return True
+    pyproj = library("pyproj", "A coordinate system")
+    try:
+        plain = [pyproj.CRS.from_wkt(each.to_wkt("WKT1_ESRI")) for each in (one, other)]
+    except pyproj.exceptions.CRSError:
+        return False  # ESRI has no words for one of them
+    return bool(plain[0].equals(plain[1]))
 
 
 def between(source: System, target: System) -> Callable[[Coordinates], Coordinates]:

@@ -70,9 +70,8 @@ def _usual_names(layer: Layer) -> tuple[tuple[str, ...], str]:
     for column in (by_small_letters[usual] for usual in USUAL_IDS if usual in by_small_letters):
         names = [id_text(value) for value in layer.columns[column]]
         gaps = names.count("")
-        # A column without any id, or with gaps and repeats, names nothing; nobody asked for it.
-        if gaps == len(names) or (gaps and len({*names}) <= len(names) - gaps):
-            continue
+        if gaps == len(names):
+            continue  # a column without any id names nothing
         filled = [
             name or f"feature {id_text(key)}" for name, key in zip(names, layer.keys, strict=True)
         ]

@@ -193,9 +193,11 @@ def open_scene(
         given_system: Coordinate system of images that name none.
         stretches: One for each image, from the model; None chooses them.
     """
+    opened = [stack.enter_context(open_image(path, given_system)) for path in images]
+    if given_system is not None:
+        _check_needed(given_system, opened)
     sights = []
-    for place, path in enumerate(images):
-        image = stack.enter_context(open_image(path, given_system))
+    for place, image in enumerate(opened):
         outlines = outlines_in_pixels(image, buildings.geometries, buildings.system)
         _check_overlap(image, outlines, buildings)
         whole = overview(image, OVERVIEW_SIDE)
@@ -205,15 +207,18 @@ def open_scene(
         stretch = given if given and fits else choose_stretch(image, whole)
         small = Piece(stretch.apply(whole.values), whole.valid)
         sights.append(Sight(image, outlines, stretch, small))
-    if given_system is not None and not any(
-        same_system(sight.image.system, system(given_system)) for sight in sights
-    ):
-        named = " and ".join(str(sight.image.system.name) for sight in sights)
-        raise ConfigError(
-            f"--image-crs {given_system} is for images that name no coordinate system, and these "
-            f"name theirs: {named}. Leave it out, or correct the files."
-        )
     return FootprintScene(buildings, sights, margin=margin)
+
+
+def _check_needed(given_system: str, opened: Sequence[OpenImage]) -> None:
+    """Refuse a system for images all of which name another: it would not be used."""
+    if any(same_system(image.system, system(given_system)) for image in opened):
+        return
+    named = " and ".join(str(image.system.name) for image in opened)
+    raise ConfigError(
+        f"--image-crs {given_system} is for images that name no coordinate system, and these "
+        f"name theirs: {named}. Leave it out, or correct the files."
+    )
 
 
 def _check_overlap(image: OpenImage, outlines: Geometries, buildings: Buildings) -> None:

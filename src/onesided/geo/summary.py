@@ -11,7 +11,7 @@ from onesided.core.errors import DataError
 from onesided.core.leaning import OPTIMISTIC, OWN_SCORES, leaning_of
 from onesided.engine.checkpoint import replacing
 from onesided.geo.table import MapTable
-from onesided.metrics.alarm import NOTHING, degenerate
+from onesided.metrics.alarm import EVERYTHING, NOTHING, degenerate
 from onesided.metrics.pu import PUEvaluation, evaluate_pu
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import csv_text
@@ -19,6 +19,8 @@ from onesided.run.own_scores import READ_OFF, Untold, own_prior, told_by
 from onesided.run.prior import PriorUsed
 
 NOT_ESTIMATED = "Not estimated"
+FEW = 20
+"""Buildings of which all may be damaged without a fault of the model."""
 METRIC_LABELS = {
     "oa": "overall accuracy",
     "f1": "F1",
@@ -107,7 +109,8 @@ def summarise(
 def _alarm(table: MapTable, *, unseen: bool) -> tuple[str | None, tuple[str, ...]]:
     """Return what decisions alone tell where no marked building is held out: alarm, warnings.
 
-    A place where a model from elsewhere finds nothing may be sound: that is told, no alarm.
+    A place where a model from elsewhere finds nothing may be sound, and a handful of buildings
+    may all be damaged: that is told, no alarm.
     """
     unmarked = table.scores[table.scored & ~table.marked]
     if not len(unmarked):
@@ -117,6 +120,12 @@ def _alarm(table: MapTable, *, unseen: bool) -> tuple[str | None, tuple[str, ...
         told = (
             f"{'None' if share == 0 else 'Hardly any'} of {len(unmarked)} buildings is called "
             "damaged. Either the place is sound, or the model does not know such images."
+        )
+        return None, (told,)
+    if unseen and len(unmarked) < FEW and share > EVERYTHING:
+        told = (
+            f"All {len(unmarked)} buildings are called damaged. Look at them: so few do not tell "
+            "whether the model knows such images."
         )
         return None, (told,)
     return degenerate(share), ()

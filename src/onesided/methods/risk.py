@@ -280,7 +280,7 @@ class ImbPUConfig(NNPUConfig):
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "RiskMethod":
         """Return the untrained method; warn of a prior under which few samples weigh it all."""
-        if facts.prior is not None and facts.prior > MOST_PRIOR:
+        if facts.prior is not None and MOST_PRIOR < facts.prior < 1:
             warnings.warn(
                 f"ImbPU with a prior of {facts.prior:.3g} multiplies the few negatives by "
                 f"{(1 - self.target_prior) / (1 - facts.prior):.0f}. Check the prior, or use nnPU.",

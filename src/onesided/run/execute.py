@@ -38,6 +38,8 @@ from onesided.run.folder import (
     SCORED,
     SCORES,
     RunFolder,
+    check_place,
+    working_in,
 )
 from onesided.run.gallery import save_report_data
 from onesided.run.load import LoadedData, negatives_for_evaluation, training_split
@@ -100,7 +102,9 @@ def run(
     split_hash, data_hash = _split_hash(training, unseen), training.content_hash()
     identity = f"{config.fingerprint()[:24]}-{split_hash[:24]}-{data_hash[:24]}"
     folder = RunFolder(path, identity, training.held_out_hash(unseen))
-    with folder.alone(overwrite=overwrite) if rank() == 0 else nullcontext():
+    if rank() == 0:
+        check_place(path, overwrite=overwrite)
+    with working_in(path) if rank() == 0 else nullcontext():
         if rank() == 0:
             folder.claim(overwrite=overwrite)
         wait_for_all()

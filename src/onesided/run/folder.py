@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from onesided.core.config import dump_toml
-from onesided.core.errors import DataNotFound, OnesidedError
+from onesided.core.errors import DataNotFound, FolderTaken, OnesidedError
 from onesided.data.files import printable, spreadsheet_safe
 from onesided.data.journal import alone
 from onesided.engine.checkpoint import replacing
@@ -47,6 +48,32 @@ def make_folder(folder: Path, *, instead: str) -> None:
         ) from None
 
 
+# By thread and folder.
+_held: set[tuple[int, Path]] = set()
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Let one command at a time into a folder: a second one would undo the first's work.
+
+    What the command itself does inside, a run of a comparison or of a map, is let in.
+    """
+    make_folder(folder, instead="Choose another with -o.")
+    holder = (threading.get_ident(), folder.resolve())
+    if holder in _held:
+        yield
+        return
+    taken = FolderTaken(
+        f"Another command is at work in {folder}. Wait for it, or choose another folder."
+    )
+    with alone(folder, taken):
+        _held.add(holder)
+        try:
+            yield
+        finally:
+            _held.remove(holder)
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """One folder, one run.
@@ -62,17 +89,6 @@ class RunFolder:
     path: Path
     identity: str
     held_out: str | None = None
-
-    @contextmanager
-    def alone(self, *, overwrite: bool) -> Iterator[None]:
-        """Let one command at a time into the folder: a second one would undo the first's work."""
-        check_place(self.path, overwrite=overwrite)
-        make_folder(self.path, instead="Choose another with -o.")
-        taken = OnesidedError(
-            f"Another command is at work in {self.path}. Wait for it, or choose another folder."
-        )
-        with alone(self.path, taken):
-            yield
 
     def claim(self, *, overwrite: bool) -> None:
         """Make the folder ours: new, the same run again, or refused with the reason."""
