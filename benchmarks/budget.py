@@ -67,16 +67,16 @@ class Study:
         return f" The other rows are run on {' and '.join(self.beside)} only."
 
 
-# As evening passes over P some 300 times, so does night, in nearly three times as many passes
-# over U: with a quarter of every batch from P it would know P by heart.
+# As evening sees each of P some 300 times, and 40 times before votes begin, so does night, in twice
+# as many passes over U: with a quarter of every batch from P it would know P by heart.
 NIGHT: Settings = {
     "train": {
-        "epochs": 60,
+        "epochs": 48,
         "learning_rate": 0.1,
         "positives_per_batch": 16,
         "views": "gentle",
     },
-    "method": {"warmup_epochs": 4},
+    "method": {"warmup_epochs": 7},
 }
 STUDIES = {
     "quick": Study(

@@ -184,7 +184,8 @@ What was learned, roughly the largest gains first; what can be switched or set i
 - **How often a positive is seen** seems to explain these: fewer than ten times in a run is too
   seldom, seventy to three hundred times went well, a thousand times is too often, whatever the
   share of a batch. So `night`, [below](#what-up-to-three-hours-buy), draws half as many into a
-  batch as `evening` for more than twice the passes.
+  batch as `evening` for twice the passes, and votes begin when each was seen as often as there. A
+  first run in which they began after half as many was stopped: the share it kept was too large.
 - Passes and width: on a part of the images, with half of every batch positive, twice the passes
   gained about twice as much as twice the width.
 - No gain, or too little to tell: votes that weigh as much as the judge is sure, soft instead of
