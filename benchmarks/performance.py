@@ -186,6 +186,11 @@ What was learned, roughly the largest gains first; what can be switched or set i
   share of a batch. So `night`, [below](#what-up-to-three-hours-buy), draws half as many into a
   batch as `evening` for twice the passes, and votes begin when each was seen as often as there. A
   first run in which they began after half as many was stopped: the share it kept was too large.
+  The second one ranked as well as `evening` and decided worse. Less of P known by heart, it called
+  more of U positive as votes began, and kept that share: it finds nearly all positives, and too
+  many others. Its ranking would have allowed a better line, on training images outside P and U,
+  but not the third goal either. So two things limit it: a share that is only as good as the
+  classifier of the first passes, and a ranking that more passes hardly improve any more.
 - Passes and width: on a part of the images, with half of every batch positive, twice the passes
   gained about twice as much as twice the width.
 - No gain, or too little to tell: votes that weigh as much as the judge is sure, soft instead of
