@@ -1,5 +1,7 @@
+import errno
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -74,4 +76,16 @@ def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> Non
     process.kill()
     process.wait()
     with alone(tmp_path / "lock", otherwise=busy):
+        pass
+
+
+@pytest.mark.parametrize(("reason", "works"), [(errno.EBADF, True), (errno.EIO, False)])
+def test_a_disk_that_cannot_lock_is_worked_on_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: int, works: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(reason, "no")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with nullcontext() if works else pytest.raises(OSError, match="no"), alone(tmp_path):
         pass

@@ -1,5 +1,6 @@
 """Work that goes on after a kill: files that only grow, and one process at a time."""
 
+import errno
 import json
 import os
 import sys
@@ -10,6 +11,9 @@ from typing import Any
 
 from onesided.core.errors import DataError, OnesidedError
 from onesided.data.files import printable
+
+NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What file systems say that cannot lock; NFS, the first of them of a folder."""
 
 
 class Journal:
@@ -93,6 +97,10 @@ def alone(path: Path, otherwise: OnesidedError | None = None) -> Iterator[None]:
         except BlockingIOError:
             assert otherwise is not None
             raise otherwise from None
+        except OSError as error:
+            # Better unguarded, as work was before there were locks, than none on such disks.
+            if error.errno not in NO_LOCKS:
+                raise
         yield
 
 
