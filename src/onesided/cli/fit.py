@@ -197,8 +197,6 @@ def train_all(
     quiet: bool,
 ) -> "RunResult":
     """Do the first run in the output folder and the others below it; write the report."""
-    from contextlib import nullcontext
-
     from onesided.cli.show import counting
     from onesided.core.dist import rank
     from onesided.engine.fit import Watcher
@@ -208,7 +206,7 @@ def train_all(
     from onesided.run.folder import COMPARISON, REPORT, RESULT, working_in
 
     results = []
-    with working_in(output) if rank() == 0 else nullcontext():
+    with working_in(output):
         for number, config in enumerate(configs):
             place = output / COMPARED / config.method_name if number else output
             with counting(f"training {config.method.card.title}", quiet=quiet) as counter:
@@ -256,9 +254,8 @@ def conclude(
         if rows:
             console.print(comparison_table(rows))
         chosen = result.content.get("threshold_rule")  # older runs have none
-        if (
-            chosen and chosen["rule"] != "0.5"
-        ):  # also where the rule came to a half, or could not be followed
+        # Also where another rule came to a half, or could not be followed.
+        if chosen and chosen["rule"] != "0.5":
             say(chosen["explained"])
         warn_of(result.content)
         say(f"Report: {result.folder / 'report.html'}")

@@ -77,7 +77,7 @@ def _usual_names(layer: Layer) -> tuple[tuple[str, ...], str]:
         ]
         told = (
             f"The column '{column}' of {layer.path} is empty for {gaps} of {len(names)} buildings; "
-            f"they are called 'feature' and their number in the file. To name buildings by "
+            "they are called 'feature' and their number in the file. To name buildings by "
             "another column, give it with --id-column."
         )
         return tuple(filled), told if gaps else ""

@@ -2,7 +2,6 @@
 
 import hashlib
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -104,7 +103,7 @@ def run(
     folder = RunFolder(path, identity, training.held_out_hash(unseen))
     if rank() == 0:
         check_place(path, overwrite=overwrite)
-    with working_in(path) if rank() == 0 else nullcontext():
+    with working_in(path):
         if rank() == 0:
             folder.claim(overwrite=overwrite)
         wait_for_all()

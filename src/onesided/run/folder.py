@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from onesided.core.config import dump_toml
+from onesided.core.dist import rank
 from onesided.core.errors import DataNotFound, FolderTaken, OnesidedError
 from onesided.data.files import printable, spreadsheet_safe
 from onesided.data.journal import alone
@@ -56,8 +57,12 @@ _held: set[tuple[int, Path]] = set()
 def working_in(folder: Path) -> Iterator[None]:
     """Let one command at a time into a folder: a second one would undo the first's work.
 
-    What the command itself does inside, a run of a comparison or of a map, is let in.
+    What the command itself does inside, a run of a comparison or of a map, is let in; of several
+    processes of one command the first holds the folder for all.
     """
+    if rank() > 0:
+        yield
+        return
     make_folder(folder, instead="Choose another with -o.")
     holder = (threading.get_ident(), folder.resolve())
     if holder in _held:

@@ -97,7 +97,7 @@ def preset_settings(
     recipe = recipe_settings(data_name, method_name)
     if preset == "paper":
         published = {"network": _paper_network(data_name)}
-        return merge(published, merge(recipe, _compressed(method_name, recipe, given)))
+        return merge(published, recipe, _compressed(method_name, recipe, given))
     # The recipe's weights and extra data belong to the data set; its epochs, rates and the
     # paper's own estimate of the prior belong to the paper's budget and split.
     config = _budget_method(method_name, recipe.get("method", {}), given)
