@@ -1,0 +1,125 @@
+"""Small runs through every door, and a fingerprint of what each of them left behind.
+
+    python -m tests.regression.runs      # records the runs anew, on purpose only
+"""
+
+import hashlib
+import json
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.datasets import load_breast_cancer
+
+from onesided import PUClassifier
+from tests.cli.command import call
+from tests.cli.pictures import BLUE, draw, draw_data
+from tests.contract.cases import CASES, Case
+from tests.geo.fakes import write_geotiff_scene
+
+RECORDED = Path(__file__).with_name("recorded.json")
+SHOWN = 24
+"""Scores that are recorded as numbers, for machines that round in another way."""
+
+Record = dict[str, Any]
+
+
+def trained(case: Case, folder: Path) -> Record:
+    """Train a method for three epochs on toy images and return what the run folder holds."""
+    settings = {f"method.{key}": value for key, value in case.settings.items()}
+    settings |= {"network.width": 0.125, "train.batch_size": 24, "data.clean": 8}
+    settings |= {"data.validation_positives": 24, "data.validation_unlabelled": 60}
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    return _finished(
+        *("fit", "--data", "toy-images", "--method", case.name, "--prior", "0.4"),
+        *("--epochs", "3", "--seed", "3", *words),
+        folder=folder,
+    )
+
+
+def frozen(folder: Path) -> Record:
+    """Train a head on features of a pretrained network."""
+    items = draw_data(folder / "items")
+    for number in range(12):
+        draw(items / "N" / f"blue{number:02}.png", 2000 + number, BLUE)
+    return _finished(
+        *("fit", "-p", items / "P", "-u", items / "U", "-n", items / "N"),
+        *("--backbone", "efficientnet_lite0", "--freeze", "--epochs", "2"),
+        folder=folder / "run",
+    )
+
+
+def mapped(folder: Path) -> Record:
+    """Map a drawn town."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scene = write_geotiff_scene(folder, seed=1, size=512, buildings=72)
+    return _finished(
+        *("map", "--image", scene.post, "--footprints", scene.gpkg, "--size", "16"),
+        *("--positives", scene.positives, "--epochs", "2", "--run", folder / "run"),
+        folder=folder / "damage.gpkg",
+        run=folder / "run",
+    )
+
+
+def estimated(folder: Path) -> Record:
+    """Fit the estimator on a table of numbers."""
+    values, truth = load_breast_cancer(return_X_y=True)
+    labels = truth * (np.arange(len(truth)) % 3 == 0)
+    estimator = PUClassifier(epochs=2, random_state=3).fit(values, labels)
+    scores = estimator.predict_proba(values)[:, 1]
+    return {"scores": _hash(scores.tobytes()), "first": scores[:SHOWN].tolist()}
+
+
+RUNS: Mapping[str, Callable[[Path], Record]] = {
+    **{str(case): lambda folder, case=case: trained(case, folder) for case in CASES},
+    "frozen": frozen,
+    "map": mapped,
+    "estimator": estimated,
+}
+
+
+def machine() -> dict[str, str]:
+    """Return what decides how sums are rounded."""
+    cpu = torch.backends.cpu.get_cpu_capability()
+    return {"torch": torch.__version__, "processor": f"{platform.machine()} {cpu}"}
+
+
+def _finished(*words: object, folder: Path, run: Path | None = None) -> Record:
+    outcome = call(*words, "-o", folder, "--allow-degenerate", "--quiet")
+    assert outcome.exit_code == 0, outcome.err
+    run = run or folder
+    with np.load(run / "scores.npz", allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in sorted(archive.files)}
+    return {
+        "model": _hash((run / "model.safetensors").read_bytes()),
+        "scores": _hash(*(name.encode() + array.tobytes() for name, array in arrays.items())),
+        "ranking": _hash((run / "scores.csv").read_bytes()),
+        "first": arrays["train"][:SHOWN].tolist(),
+    }
+
+
+def _hash(*parts: bytes) -> str:
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def main() -> None:
+    """Record every run."""
+    torch.set_num_threads(1)
+    recorded: Record = {"machine": machine(), "runs": {}}
+    with TemporaryDirectory() as place:
+        for number, (name, run) in enumerate(RUNS.items()):
+            print(name, file=sys.stderr)
+            with redirect_stdout(StringIO()):
+                recorded["runs"][name] = run(Path(place) / str(number))
+    RECORDED.write_text(json.dumps(recorded, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
