@@ -44,7 +44,7 @@ FIT = (
     *("--set", "train.batch_size=128", "--device", "cpu", "--allow-degenerate", "--quiet"),
 )
 PROGRAM = """
-from onesided.data import cache
+from onesided.data.read import cache
 cache.WORTH_A_FILE = 0
 from onesided.cli import main
 main()

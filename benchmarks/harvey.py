@@ -24,9 +24,9 @@ import numpy as np
 from benchmarks.command import REPOSITORY
 from benchmarks.origin import origin
 from onesided.core.errors import DataNotFound, OnesidedError
-from onesided.data.files import name_in_cell
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import RunFolder, read_json
+from onesided.storage.names import name_in_cell
 
 POSITIVES, UNLABELLED, SEED = 200, 4000, 57
 RESULT = "harvey.json"

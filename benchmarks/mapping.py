@@ -25,11 +25,11 @@ import numpy as np
 
 from benchmarks.command import REPOSITORY
 from benchmarks.origin import origin
-from onesided.geo.chips import cut_chips
-from onesided.geo.coordinates import converted, system
-from onesided.geo.footprints import Buildings
-from onesided.geo.libraries import library
-from onesided.geo.scene import open_scene
+from onesided.geo.input.coordinates import converted, system
+from onesided.geo.input.footprints import Buildings
+from onesided.geo.input.libraries import library
+from onesided.geo.scene.chips import cut_chips
+from onesided.geo.scene.footprint_scene import open_scene
 from onesided.run.folder import RunFolder
 
 RESULT = "mapping.json"

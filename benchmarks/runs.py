@@ -27,13 +27,13 @@ from benchmarks.records import (
 )
 from onesided.core.config import Settings
 from onesided.core.errors import ConfigError, FolderTaken, Interrupted, OnesidedError
-from onesided.data.journal import alone
 from onesided.engine.train_config import choose_device
 from onesided.run.config import PATHS, RunConfig
 from onesided.run.embed import seen_through
 from onesided.run.execute import run
 from onesided.run.folder import RESULT, RunFolder, read_json
 from onesided.run.load import LoadedData, load_data
+from onesided.storage.journal import alone
 
 
 def run_grid(

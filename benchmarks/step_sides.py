@@ -19,8 +19,8 @@ from onesided.core.batch import DataFacts, Mixed, Outputs, PUBatch
 from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE
 from onesided.core.rng import generator
-from onesided.data.dataset import PUDataset, Selection
 from onesided.data.loader import Loader
+from onesided.data.problem.dataset import PUDataset, Selection
 from onesided.engine.memory_format import arrange
 from onesided.engine.optimise import build_optimizer, descend
 from onesided.engine.predict import Predictor

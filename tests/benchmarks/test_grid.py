@@ -16,10 +16,10 @@ from benchmarks.origin import code_in_memory
 from benchmarks.records import add_origin, describe, folder_name
 from benchmarks.runs import Collected, run_grid
 from onesided.core.errors import ConfigError, DataNotFound, FolderTaken, Interrupted
-from onesided.data.journal import alone
 from onesided.engine.fit import Watcher
 from onesided.run.execute import run
 from onesided.run.load import load_data
+from onesided.storage.journal import alone
 from tests.benchmarks.fakes import TOY, places_in, toy_entry, toy_grid
 
 

@@ -20,8 +20,8 @@ from benchmarks.step_sides import Problem, Sides
 from onesided.core.batch import Mixed
 from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE
-from onesided.data.dataset import Selection
 from onesided.data.loader import Loader
+from onesided.data.problem.dataset import Selection
 from onesided.engine.memory_format import arrange
 from onesided.engine.optimise import build_optimizer, descend
 from onesided.methods.ncpu import NcPUConfig

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from onesided.data import sources
-from onesided.data.download import Archive, ExpectedFile, Layout
 from onesided.data.sources import SOURCES
+from onesided.data.sources.download import Archive, ExpectedFile, Layout
 from tests.cli.command import assert_refused, call
 from tests.data.sources.fakes import Site, md5, serving, write_cifar10_binary
 

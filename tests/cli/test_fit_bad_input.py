@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from onesided.data.files import ACCEPTED_ENDINGS
+from onesided.data.read.files import ACCEPTED_ENDINGS
 from tests.cli.command import TINY, Outcome, assert_refused, call, fit
 from tests.cli.pictures import draw, draw_data, picture
 from tests.data.image_files import gradient, tiff_bytes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onesided.data import cache, images
+from onesided.data.read import cache, images
 from tests.cli.command import TINY, assert_refused, call, fit
 
 COMPARED = ("model.safetensors", "model.json", "scores.csv", "split.csv", "config.toml")

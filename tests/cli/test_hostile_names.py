@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from onesided.data.files import name_in_cell, original_name
+from onesided.storage.names import name_in_cell, original_name
 from tests.cli.command import TINY, call, fit
 from tests.cli.pictures import BLUE, draw, draw_data
 

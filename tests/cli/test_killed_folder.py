@@ -39,7 +39,7 @@ import json, os, sys
 import torch
 import onesided.report, onesided.run.execute, onesided.run.load
 from onesided.cli import main
-from onesided.data import cache
+from onesided.data.read import cache
 torch.set_num_threads(1)
 cache.WORTH_A_FILE, cache.SYNC_BYTES = 0, 2000
 for line in sys.stdin:

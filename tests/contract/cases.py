@@ -9,9 +9,9 @@ import torch
 
 from onesided.core.batch import DataFacts
 from onesided.core.rng import generator
-from onesided.data.dataset import PUSplit
+from onesided.data.problem.dataset import PUSplit
+from onesided.data.problem.split import SplitRecipe, split_source
 from onesided.data.sources import SOURCES
-from onesided.data.split import SplitRecipe, split_source
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher, fit
 from onesided.engine.log import EpochLog

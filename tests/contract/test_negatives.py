@@ -13,9 +13,9 @@ from onesided.core.clock import Clock
 from onesided.core.dist import gather_batch
 from onesided.core.errors import Interrupted
 from onesided.core.labels import NEGATIVE
-from onesided.data.dataset import LabelledDataset, PUSplit
 from onesided.data.loader import Loader
-from onesided.data.negatives import teach_negatives
+from onesided.data.problem.dataset import LabelledDataset, PUSplit
+from onesided.data.problem.negatives import teach_negatives
 from onesided.engine.fit import Watcher
 from onesided.methods import METHODS
 from onesided.methods.base import GradientMethod

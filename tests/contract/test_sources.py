@@ -9,11 +9,11 @@ from onesided.core.batch import Augment
 from onesided.core.errors import DataNotFound
 from onesided.core.labels import UNKNOWN
 from onesided.core.rng import generator
-from onesided.data.augment import augment
-from onesided.data.dataset import PUSplit
-from onesided.data.samples import Samples, Source
+from onesided.data.problem.dataset import PUSplit
+from onesided.data.problem.samples import Samples, Source
+from onesided.data.problem.split import SplitRecipe, split_source
 from onesided.data.sources import SOURCES
-from onesided.data.split import SplitRecipe, split_source
+from onesided.data.views.augment import augment
 from tests.data.sources.fakes import FAKES
 
 every_source = pytest.mark.parametrize("name", list(SOURCES))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from onesided.data.files import Found
+from onesided.data.read.files import Found
 
 
 def gradient(*shape: int) -> np.ndarray:

@@ -15,8 +15,8 @@ from onesided.core.batch import Augment, Batching, CleanBatch, Mixed, PUBatch, S
 from onesided.core.clock import Clock
 from onesided.core.errors import ConfigError, ContractError
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.data.dataset import LabelledDataset, PUDataset, Selection
 from onesided.data.loader import Loader
+from onesided.data.problem.dataset import LabelledDataset, PUDataset, Selection
 
 CPU = torch.device("cpu")
 EVERY_VIEW = {"classify": Augment.WEAK, "query": Augment.STRONG, "plain": Augment.PLAIN}

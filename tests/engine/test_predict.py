@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.data.dataset import Selection
+from onesided.data.problem.dataset import Selection
 from onesided.engine.predict import Predictor
 from onesided.methods.base import GradientMethod
 

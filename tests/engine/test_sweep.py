@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from onesided.core.errors import ContractError
-from onesided.data import pieces
-from onesided.data.dataset import Selection
+from onesided.data.problem.dataset import Selection
+from onesided.data.read import pieces
 from onesided.engine.sweep import chunks, run_over
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.chrome.webdriver import WebDriver
 
-from onesided.geo.page import write_map
+from onesided.geo.output.page import write_map
 from tests.browser import complaints, opened
 from tests.geo.fake_town import page_of
 from tests.geo.map_browser import TOWN, Map

@@ -6,7 +6,7 @@ import math
 import numpy as np
 from PIL import Image
 
-from onesided.geo.page import Footprint, MapItem, MapPage, Point
+from onesided.geo.output.page import Footprint, MapItem, MapPage, Point
 
 METRES_PER_DEGREE = 111_320.0
 WEST, SOUTH = -95.40, 29.70

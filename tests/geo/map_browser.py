@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
-from onesided.geo.page import Footprint, MapItem, MapPage, Point, write_map
+from onesided.geo.output.page import Footprint, MapItem, MapPage, Point, write_map
 from tests.geo.fake_town import town
 
 TOWN = town(400)

@@ -3,10 +3,10 @@
 import numpy as np
 import shapely  # type: ignore[import-untyped, unused-ignore]
 
-from onesided.geo.chips import Chips
-from onesided.geo.coordinates import system
-from onesided.geo.footprints import Buildings
-from onesided.geo.table import MapTable
+from onesided.geo.input.coordinates import system
+from onesided.geo.input.footprints import Buildings
+from onesided.geo.output.table import MapTable
+from onesided.geo.scene.chips import Chips
 
 WEST, NORTH = 500_000.0, 1_600_000.0
 

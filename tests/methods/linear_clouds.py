@@ -14,7 +14,7 @@ from torch import Tensor
 from onesided.core.batch import DataFacts
 from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.data.dataset import LabelledDataset, PUDataset, Selection
+from onesided.data.problem.dataset import LabelledDataset, PUDataset, Selection
 from onesided.engine.sweep import MethodSweep, evaluating
 from onesided.methods.base import GradientMethod, MethodConfig
 from onesided.nets.build import seeded

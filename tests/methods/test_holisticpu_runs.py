@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from onesided.core.clock import Clock
 from onesided.core.errors import Interrupted
 from onesided.core.labels import POSITIVE
-from onesided.data.dataset import PUSplit
+from onesided.data.problem.dataset import PUSplit
 from onesided.data.sources import SOURCES
 from onesided.engine.fit import Watcher, fit
 from onesided.engine.train_config import TrainConfig

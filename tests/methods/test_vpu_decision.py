@@ -10,8 +10,8 @@ from torch import Tensor
 from onesided.core.batch import Augment, DataFacts
 from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE, POSITIVE, p_positive
-from onesided.data.dataset import PUDataset
 from onesided.data.loader import Loader
+from onesided.data.problem.dataset import PUDataset
 from onesided.losses.variational import variational_loss
 from onesided.methods.vpu import VPU, VPUConfig
 from tests.methods.linear_clouds import (

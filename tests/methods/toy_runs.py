@@ -12,9 +12,9 @@ from onesided.core.batch import DataFacts
 from onesided.core.clock import Clock
 from onesided.core.labels import POSITIVE
 from onesided.core.rng import generator
-from onesided.data.dataset import PUSplit
+from onesided.data.problem.dataset import PUSplit
+from onesided.data.problem.split import SplitRecipe, split_source
 from onesided.data.sources import SOURCES
-from onesided.data.split import SplitRecipe, split_source
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher, fit
 from onesided.engine.log import EpochLog

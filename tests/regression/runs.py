@@ -1,6 +1,6 @@
 """Small runs through every door, and a fingerprint of what each of them left behind.
 
-    python -m tests.regression.runs      # records the runs anew, on purpose only
+python -m tests.regression.runs      # records the runs anew, on purpose only
 """
 
 import hashlib
@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -78,7 +79,7 @@ def estimated(folder: Path) -> Record:
 
 
 RUNS: Mapping[str, Callable[[Path], Record]] = {
-    **{str(case): lambda folder, case=case: trained(case, folder) for case in CASES},
+    **{str(case): partial(trained, case) for case in CASES},
     "frozen": frozen,
     "map": mapped,
     "estimator": estimated,

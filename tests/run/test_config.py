@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from onesided.core.config import dump_toml, merge, parse_assignment
 from onesided.core.errors import ConfigError
-from onesided.data.files import original_name
 from onesided.data.sources import SOURCES
 from onesided.methods import METHODS
 from onesided.run.config import (
@@ -18,6 +17,7 @@ from onesided.run.config import (
     data_config,
     storable,
 )
+from onesided.storage.names import original_name
 
 FOLDERS = {"data": {"name": "folders", "positive_folder": "P", "unlabelled_folder": "U"}}
 

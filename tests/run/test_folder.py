@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from onesided.core.config import read_toml
 from onesided.core.errors import DataNotFound, FolderTaken, OnesidedError
-from onesided.data.files import name_in_cell, original_name, spreadsheet_safe
 from onesided.run.config import RunConfig
 from onesided.run.folder import (
     MANIFEST,
@@ -24,6 +23,7 @@ from onesided.run.folder import (
     read_result,
     working_in,
 )
+from onesided.storage.names import name_in_cell, original_name, spreadsheet_safe
 
 CONFIG = RunConfig.from_settings({"data": {"name": "digits"}})
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from onesided.data.dataset import PUSplit, Selection
+from onesided.data.problem.dataset import PUSplit, Selection
 from onesided.engine.predict import Predictor
 from onesided.run.config import data_config
 from onesided.run.gallery import GROUP_SIZE, save_report_data, thumbnails

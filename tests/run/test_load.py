@@ -7,7 +7,7 @@ from PIL import Image
 
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.data.dataset import PUSplit, Selection
+from onesided.data.problem.dataset import PUSplit, Selection
 from onesided.methods import METHODS
 from onesided.run.config import data_config
 from onesided.run.load import (

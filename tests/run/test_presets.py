@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from onesided.core.batch import Batching, Mixed, Stratified
-from onesided.data.dataset import PUDataset, Selection
 from onesided.data.loader import Loader
+from onesided.data.problem.dataset import PUDataset, Selection
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.base import GradientMethod

@@ -3,9 +3,9 @@
 import pytest
 
 from onesided.core.errors import ConfigError
-from onesided.data.dataset import PUSplit
+from onesided.data.problem.dataset import PUSplit
+from onesided.data.problem.split import SplitRecipe, split_source
 from onesided.data.sources import SOURCES
-from onesided.data.split import SplitRecipe, split_source
 from onesided.run.config import Prior
 from onesided.run.load import LoadedData
 from onesided.run.prior import bbe_prior, find_prior

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from onesided.core.errors import CheckpointError, DataError, DataNotFound
-from onesided.data import pieces
-from onesided.data.files import Found, find_images
-from onesided.data.images import decode_all, decode_piece
+from onesided.data.read import pieces
+from onesided.data.read.files import Found, find_images
+from onesided.data.read.images import decode_all, decode_piece
 from onesided.engine.model_file import ModelDescription, load_model, save_model
 from onesided.nets.build import NetworkConfig
 from onesided.run.rank import Ranking, alarm_of, rank_items
@@ -133,7 +133,7 @@ def test_a_stopped_ranking_goes_on_and_ends_with_the_same_bytes(
         read.extend(file.name for file in found)
         return decode_piece(found, **wanted)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("onesided.data.items.decode_piece", noted)
+    monkeypatch.setattr("onesided.data.read.items.decode_piece", noted)
     told: list[str] = []
     rank_items(run, items, output, tolerate=0.1, notify=told.append)
     assert read == [f"{number}.png" for number in range(after, 10)]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onesided.core.errors import OnesidedError
-from onesided.data.items import open_items
+from onesided.data.read.items import open_items
 from onesided.run.scores_file import (
     _descending,
     _from_descending,

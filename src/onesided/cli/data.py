@@ -10,8 +10,8 @@ from onesided.cli.options import Json, Names, Quiet
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from onesided.data.by_hand import Prepared
-    from onesided.data.download import FileStatus
+    from onesided.data.sources.by_hand import Prepared
+    from onesided.data.sources.download import FileStatus
 
 data = typer.Typer(
     help="List, get, prepare and check data sets.", no_args_is_help=True, rich_markup_mode=None
@@ -78,8 +78,8 @@ def get(name: Name, root: Root, as_json: Json = False, quiet: Quiet = False) -> 
     Example: onesided data get cifar10 --root DATA
     """
     from onesided.cli.show import counting
-    from onesided.data.download import fetch
     from onesided.data.sources import source_named
+    from onesided.data.sources.download import fetch
 
     if source_named(name).by_hand is not None:
         check(name, root, as_json=as_json, quiet=quiet)
@@ -145,8 +145,8 @@ def check(name: Name, root: Root, as_json: Json = False, quiet: Quiet = False) -
 
     Example: onesided data check cifar10 --root DATA
     """
-    from onesided.data.download import check as check_files
     from onesided.data.sources import source_named
+    from onesided.data.sources.download import check as check_files
 
     by_hand = source_named(name).by_hand
     statuses = check_files(name, root) if by_hand is None else by_hand.inspect(root)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from onesided.core.config import Settings
-    from onesided.geo.chips import Chips
-    from onesided.geo.mapping import MapFiles
-    from onesided.geo.request import Prepared, Request
-    from onesided.geo.summary import Summary
-    from onesided.geo.table import MapTable
+    from onesided.geo.input.request import Prepared, Request
+    from onesided.geo.output.mapping import MapFiles
+    from onesided.geo.output.summary import Summary
+    from onesided.geo.output.table import MapTable
+    from onesided.geo.scene.chips import Chips
     from onesided.run.prior import PriorUsed
 
 
@@ -43,9 +43,9 @@ def train_and_draw(job: Job, given: "Settings", preset: str, *, overwrite: bool)
     from onesided.cli.show import counting, note
     from onesided.engine.fit import Watcher
     from onesided.engine.train_config import choose_device
-    from onesided.geo.holdout import load_chips
-    from onesided.geo.mapping import held_out_rows, score_chips, write_cutting
-    from onesided.geo.request import prepare
+    from onesided.geo.input.request import prepare
+    from onesided.geo.output.mapping import held_out_rows, score_chips, write_cutting
+    from onesided.geo.scene.holdout import load_chips
     from onesided.report import write_report
     from onesided.run.config import ChipsConfig
     from onesided.run.execute import run
@@ -86,8 +86,8 @@ def draw_by_model(job: Job, model: Path, prior: str | None) -> Drawn:
     import numpy as np
 
     from onesided.engine.model_file import load_model
-    from onesided.geo.mapping import check_images_fit, read_cutting, score_chips
-    from onesided.geo.request import prepare
+    from onesided.geo.input.request import prepare
+    from onesided.geo.output.mapping import check_images_fit, read_cutting, score_chips
     from onesided.run.config import check_prior
     from onesided.run.prior import PriorUsed
 
@@ -122,7 +122,7 @@ class Seen:
 
 def _cut(job: Job, prepared: "Prepared", size: int) -> "Chips":
     from onesided.cli.show import counting, note, warn
-    from onesided.geo.chips import cut_chips
+    from onesided.geo.scene.chips import cut_chips
     from onesided.run.folder import CHIPS, working_in
 
     for sentence in prepared.warnings:
@@ -142,8 +142,8 @@ def _cut(job: Job, prepared: "Prepared", size: int) -> "Chips":
 def _draw(
     job: Job, seen: Seen, *, prior: "PriorUsed | None", unseen: bool, told: Sequence[str]
 ) -> Drawn:
-    from onesided.geo.mapping import write_files
-    from onesided.geo.summary import summarise
+    from onesided.geo.output.mapping import write_files
+    from onesided.geo.output.summary import summarise
 
     summary = summarise(seen.table, prior=prior, truth=job.truth, unseen=unseen)
     alarm = (summary.degenerate,) if summary.degenerate else ()

@@ -155,7 +155,7 @@ def fit_settings(
     """Check the settings, load the data, train, and write the report."""
     from onesided.cli.show import chosen_lines, counting, note, skipped_lines
     from onesided.core.dist import rank
-    from onesided.data.cache import MappedImages
+    from onesided.data.read.cache import MappedImages
     from onesided.engine.train_config import choose_device
     from onesided.run.compare import baseline_settings, compared_names
     from onesided.run.execute import check_needs

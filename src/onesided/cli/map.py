@@ -117,9 +117,9 @@ def map(
     )
     from onesided.cli.fit import flag_settings
     from onesided.core.config import merge, parse_assignment
-    from onesided.geo.mapping import MapFiles
-    from onesided.geo.positives import read_truth
-    from onesided.geo.request import Request
+    from onesided.geo.input.positives import read_truth
+    from onesided.geo.input.request import Request
+    from onesided.geo.output.mapping import MapFiles
 
     given = merge(
         flag_settings(

@@ -94,8 +94,8 @@ def _as_json(ranking: "Ranking", output: Path, page: Path | None) -> dict[str, o
 
 def _write_page(page: Path, items: Path, ranking: "Ranking") -> None:
     from onesided.cli.show import count
-    from onesided.data.files import printable
     from onesided.report.ranking import write_ranking_page
+    from onesided.storage.names import printable
 
     write_ranking_page(
         page,

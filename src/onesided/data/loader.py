@@ -12,9 +12,9 @@ from onesided.core.clock import Clock
 from onesided.core.dist import shard
 from onesided.core.errors import ConfigError, ContractError
 from onesided.core.rng import generator, numpy_generator
-from onesided.data.augment import augment
-from onesided.data.dataset import LabelledDataset, PUDataset
-from onesided.data.samples import ImageKind
+from onesided.data.problem.dataset import LabelledDataset, PUDataset
+from onesided.data.problem.samples import ImageKind
+from onesided.data.views.augment import augment
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float32
 
-from onesided.data.dataset import Selection
+from onesided.data.problem.dataset import Selection
 from onesided.engine.sweep import evaluating
 from onesided.nets.standardise import Backbone
 

@@ -15,9 +15,9 @@ from onesided.core.clock import Clock, Stage
 from onesided.core.dist import gather_batch, gather_outputs, rank
 from onesided.core.errors import ConfigError, Interrupted
 from onesided.core.rng import numpy_generator
-from onesided.data.augment import GENTLER
-from onesided.data.dataset import PUDataset, PUSplit
 from onesided.data.loader import Loader
+from onesided.data.problem.dataset import PUDataset, PUSplit
+from onesided.data.views.augment import GENTLER
 from onesided.engine.ahead import has_room, one_ahead
 from onesided.engine.checkpoint import Checkpoints, Position, TrainingState
 from onesided.engine.interrupt import StopRequest, stop_requests

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from onesided.core.batch import DataFacts
 from onesided.core.config import Config
 from onesided.core.errors import CheckpointError, ContractError, DataNotFound
-from onesided.data.samples import ImageKind
+from onesided.data.problem.samples import ImageKind
 from onesided.engine.checkpoint import replacing
 from onesided.engine.predict import Predictor
 from onesided.engine.train_config import choose_device

@@ -9,7 +9,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.data.dataset import Selection
+from onesided.data.problem.dataset import Selection
 from onesided.engine.embed import features_of
 from onesided.engine.memory_format import arrange
 from onesided.engine.sweep import evaluating, run_over

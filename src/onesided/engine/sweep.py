@@ -12,10 +12,10 @@ from onesided.core.batch import Augment
 from onesided.core.clock import Clock
 from onesided.core.errors import ContractError
 from onesided.core.rng import generator
-from onesided.data.augment import augment
-from onesided.data.dataset import PUDataset, Selection
-from onesided.data.pieces import piece_length
-from onesided.data.samples import ImageKind
+from onesided.data.problem.dataset import PUDataset, Selection
+from onesided.data.problem.samples import ImageKind
+from onesided.data.read.pieces import piece_length
+from onesided.data.views.augment import augment
 
 SWEEP_BATCH = 128
 """Rows that go through a network at once; fewer of large images, see `piece_length`.

@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from onesided.core.config import nearest
 from onesided.core.errors import CheckpointError, ConfigError, DataError, Interrupted
 from onesided.core.labels import UNKNOWN, LabelScheme, normalise_pu_labels
-from onesided.data.arrays import ChannelAxis, checked_values, from_arrays
-from onesided.data.folder import OneSided
-from onesided.data.samples import ImageKind
-from onesided.data.split import MINIMUM_POSITIVES
+from onesided.data.problem.samples import ImageKind
+from onesided.data.problem.split import MINIMUM_POSITIVES
+from onesided.data.read.arrays import ChannelAxis, checked_values, from_arrays
+from onesided.data.read.folder import OneSided
 from onesided.engine.model_file import ModelDescription, load_model
 from onesided.engine.predict import Predictor
 from onesided.engine.train_config import choose_device

@@ -13,13 +13,14 @@ from sklearn.utils.validation import column_or_1d
 
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN, LabelScheme, normalise_pu_labels
-from onesided.data.arrays import ChannelAxis, checked_values
-from onesided.data.files import Found, printable
-from onesided.data.folder import WORDS, Group, OneSided, read_groups
-from onesided.data.images import decode_all
-from onesided.data.pieces import piece_length
-from onesided.data.samples import ImageKind
+from onesided.data.problem.samples import ImageKind
+from onesided.data.read.arrays import ChannelAxis, checked_values
+from onesided.data.read.files import Found
+from onesided.data.read.folder import WORDS, Group, OneSided, read_groups
+from onesided.data.read.images import decode_all
+from onesided.data.read.pieces import piece_length
 from onesided.run.config import OwnConfig
+from onesided.storage.names import printable
 
 PathLike = str | os.PathLike[str]
 Items = ArrayLike | Sequence[PathLike]

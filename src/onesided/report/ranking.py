@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import OnesidedError
-from onesided.data.picture import shown_channels
+from onesided.data.read.picture import shown_channels
 from onesided.report import figures
 from onesided.report.wording import shown
 

@@ -13,16 +13,16 @@ from pydantic import Field
 
 from onesided.core.config import Config, Settings, nearest
 from onesided.core.errors import ConfigError
-from onesided.data.agreement import Size
-from onesided.data.dataset import Scenario
-from onesided.data.files import printable
+from onesided.data.problem.dataset import Scenario
+from onesided.data.problem.split import SplitRecipe
+from onesided.data.read.agreement import Size
 from onesided.data.sources import source_named
-from onesided.data.split import SplitRecipe
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import method_named
 from onesided.methods.base import MethodConfig
 from onesided.metrics.threshold import HALF, ThresholdRule, parse_rule
 from onesided.nets.build import NetworkConfig
+from onesided.storage.names import printable
 
 Prior = float | Literal["auto", "km2", "km1", "truth"]
 

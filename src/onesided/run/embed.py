@@ -15,7 +15,7 @@ import torch
 
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import CheckpointError, ConfigError
-from onesided.data.dataset import Joined, Selection
+from onesided.data.problem.dataset import Joined, Selection
 from onesided.engine.checkpoint import replacing
 from onesided.engine.embed import features_of
 from onesided.nets.build import NetworkConfig, build_backbone, give_first_weights

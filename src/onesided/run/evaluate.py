@@ -10,9 +10,9 @@ import numpy as np
 from onesided.core.errors import DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.core.leaning import OPTIMISTIC, OWN_SCORES, as_leaning, leaning_of
-from onesided.data.files import name_in_cell
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import SCORES, read_result
+from onesided.storage.names import name_in_cell
 
 WORDS = {"positive": POSITIVE, "negative": NEGATIVE}
 

@@ -14,7 +14,7 @@ from onesided.core.dist import rank, wait_for_all, world
 from onesided.core.errors import ConfigError, DataError, Interrupted
 from onesided.core.labels import UNKNOWN
 from onesided.core.rng import generator
-from onesided.data.dataset import LabelledDataset, PUDataset, PUSplit
+from onesided.data.problem.dataset import LabelledDataset, PUDataset, PUSplit
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher, fit
 from onesided.engine.log import EpochLog

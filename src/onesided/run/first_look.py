@@ -7,8 +7,8 @@ import torch
 
 from onesided.core.batch import Augment
 from onesided.core.rng import generator, numpy_generator
-from onesided.data.augment import augment
-from onesided.data.dataset import PUSplit
+from onesided.data.problem.dataset import PUSplit
+from onesided.data.views.augment import augment
 from onesided.nets.standardise import Backbone
 
 PIXELS, FEWEST = 2**20, 64

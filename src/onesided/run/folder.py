@@ -16,12 +16,12 @@ from typing import Any
 from onesided.core.config import dump_toml
 from onesided.core.dist import rank
 from onesided.core.errors import DataNotFound, FolderTaken, OnesidedError
-from onesided.data.files import printable, spreadsheet_safe
-from onesided.data.journal import alone
 from onesided.engine.checkpoint import replacing
 from onesided.engine.model_file import DESCRIPTION, WEIGHTS
 from onesided.run.config import RunConfig
 from onesided.run.result_file import check_result
+from onesided.storage.journal import alone
+from onesided.storage.names import printable, spreadsheet_safe
 
 CONFIG, MANIFEST, SPLIT, LOG = "config.toml", "manifest.json", "split.csv", "log.jsonl"
 LAST, RESULT, SCORES, FEATURES = "last.pt", "result.json", "scores.csv", "features.npy"

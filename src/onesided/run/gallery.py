@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from onesided.data.dataset import PUSplit, Selection
-from onesided.data.files import printable
-from onesided.data.picture import shown_channels
+from onesided.data.problem.dataset import PUSplit, Selection
+from onesided.data.read.picture import shown_channels
 from onesided.engine.checkpoint import replacing
 from onesided.engine.predict import Predictor
+from onesided.storage.names import printable
 
 GROUP_SIZE = 24
 MAP_ROWS = 1000

@@ -9,25 +9,25 @@ import numpy as np
 
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.data.agreement import Size
-from onesided.data.cache import DecodeCache
-from onesided.data.dataset import LabelledDataset, PUSplit, Selection
-from onesided.data.files import original_name
-from onesided.data.folder import OneSided, read_class_folders, read_folders
-from onesided.data.negatives import (
+from onesided.data.problem.dataset import LabelledDataset, PUSplit, Selection
+from onesided.data.problem.negatives import (
     KnownNegatives,
     clean_from_negatives,
     divide_negatives,
     joined,
     teach_negatives,
 )
-from onesided.data.samples import Samples
+from onesided.data.problem.samples import Samples
+from onesided.data.problem.split import MINIMUM_POSITIVES, split_one_sided, split_source
+from onesided.data.read.agreement import Size
+from onesided.data.read.cache import DecodeCache
+from onesided.data.read.folder import OneSided, read_class_folders, read_folders
+from onesided.data.read.table import read_table
 from onesided.data.sources import SOURCES
-from onesided.data.split import MINIMUM_POSITIVES, split_one_sided, split_source
-from onesided.data.table import read_table
 from onesided.methods.base import MethodConfig
 from onesided.nets.standardise import Backbone
 from onesided.run.config import ChipsConfig, DataConfig, OwnConfig, SetConfig
+from onesided.storage.names import original_name
 
 STATISTICS_ROWS = 2000
 

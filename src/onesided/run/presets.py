@@ -14,7 +14,7 @@ from typing import Any, Literal
 from onesided.core.batch import Batching, Mixed, Stratified
 from onesided.core.config import Settings, merge, nearest, read_toml
 from onesided.core.errors import ConfigError
-from onesided.data.dataset import PUSplit
+from onesided.data.problem.dataset import PUSplit
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import method_named
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig

@@ -9,7 +9,7 @@ import numpy as np
 from onesided.core.batch import DataFacts
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.rng import generator, numpy_generator
-from onesided.data.dataset import PUSplit
+from onesided.data.problem.dataset import PUSplit
 from onesided.engine.fit import Watcher, fit
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.risk import CEConfig

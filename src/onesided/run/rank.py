@@ -15,10 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import CheckpointError, DataNotFound
-from onesided.data.agreement import check_share_readable
-from onesided.data.files import printable
-from onesided.data.items import Items, name_of, open_items
-from onesided.data.pieces import PIECE, piece_length
+from onesided.data.read.agreement import check_share_readable
+from onesided.data.read.items import Items, name_of, open_items
+from onesided.data.read.pieces import PIECE, piece_length
 from onesided.engine.checkpoint import replacing
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
 from onesided.engine.predict import Predictor
@@ -29,6 +28,7 @@ from onesided.run.scores_file import (
     entry,
     partial_scores,
 )
+from onesided.storage.names import printable
 
 COLUMNS = ("path", "score", "rank", "decision")
 MOST_TOLD = 1000

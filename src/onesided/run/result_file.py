@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onesided.core.errors import OnesidedError
-from onesided.data.dataset import Scenario
+from onesided.data.problem.dataset import Scenario
 
 Share = Annotated[float, Field(ge=0, le=1)]
 # Later versions may add entries; those that are known are what they were.

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float64, Int64
 
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.data.dataset import Scenario
+from onesided.data.problem.dataset import Scenario
 from onesided.engine.checkpoint import replacing
 from onesided.engine.predict import Predictor
 from onesided.methods.base import MethodConfig

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from onesided.core.errors import OnesidedError
-from onesided.data.files import printable
-from onesided.data.items import Items, Piece
-from onesided.data.journal import Journal, alone
-from onesided.data.sorting import read_records, sorted_on_disk, write_records
+from onesided.data.read.items import Items, Piece
+from onesided.storage.journal import Journal, alone
+from onesided.storage.names import printable
+from onesided.storage.sorting import read_records, sorted_on_disk, write_records
 
 _LISTING, _SCORES, _LOCK = "listing", "scores", "lock"
 _ALL_BITS = 2**64 - 1

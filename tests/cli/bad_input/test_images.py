@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onesided.data.files import ACCEPTED_ENDINGS
+from onesided.data.read.files import ACCEPTED_ENDINGS
 from tests.cli.bad_input.refusals import assert_refused_untouched, each, write
 from tests.cli.command import TINY
 from tests.cli.pictures import draw_data, picture

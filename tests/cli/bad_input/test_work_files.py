@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onesided.data import cache, pieces
+from onesided.data.read import cache, pieces
 from tests.cli.bad_input.refusals import (
     NO_JSON,
     Damage,

@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from onesided.data.sources.xbd_prepare import prepare_xbd
+from onesided.data.sources.xbd.prepare import prepare_xbd
 from tests.geo.fakes import write_abcd, write_xbd_event
 
 CIFAR10_NAMES = "airplane automobile bird cat deer dog frog horse ship truck".split()  # noqa: SIM905

@@ -7,9 +7,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound
+from onesided.data.problem.split import SplitRecipe, split_source
 from onesided.data.sources import SOURCES
 from onesided.data.sources.abcd import CLASS_NAMES, inspect_abcd, load_abcd
-from onesided.data.split import SplitRecipe, split_source
 from tests.geo.fakes import FakePairs, write_abcd
 
 

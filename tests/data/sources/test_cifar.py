@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import DataError, DataNotFound
-from onesided.data.download import check
-from onesided.data.samples import Samples, Source
+from onesided.data.problem.samples import Samples, Source
 from onesided.data.sources import SOURCES
 from onesided.data.sources.cifar import (
     CIFAR10,
@@ -18,6 +17,7 @@ from onesided.data.sources.cifar import (
     load_cifar10,
     load_cifar100,
 )
+from onesided.data.sources.download import check
 from tests.data.sources.fakes import (
     BATCH,
     CIFAR10_NAMES,

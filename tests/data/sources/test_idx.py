@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import DataError, DataNotFound
-from onesided.data.download import check
 from onesided.data.sources import SOURCES
+from onesided.data.sources.download import check
 from onesided.data.sources.idx import load_fashion_mnist, read_idx
 from tests.data.sources.fakes import fake_classes, fake_images, write_fashion_mnist
 

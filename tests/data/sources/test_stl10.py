@@ -6,8 +6,8 @@ import pytest
 
 from onesided.core.errors import DataError, DataNotFound
 from onesided.core.labels import UNKNOWN
-from onesided.data.download import check
 from onesided.data.sources import SOURCES
+from onesided.data.sources.download import check
 from onesided.data.sources.stl10 import CLASS_NAMES, load_stl10
 from tests.data.sources.fakes import fake_classes, fake_images, write_stl10
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer as published_tumours
 
-from onesided.data.samples import Source
+from onesided.data.problem.samples import Source
 from onesided.data.sources import SOURCES
 from onesided.data.sources.digits import load_digits
 from onesided.data.sources.tabular import MALIGNANT, load_breast_cancer, load_digit_vectors

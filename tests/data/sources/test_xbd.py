@@ -13,14 +13,14 @@ from sklearn.metrics import roc_auc_score
 
 from onesided.core.errors import DataError, DataNotFound
 from onesided.core.labels import POSITIVE
-from onesided.data.by_hand import Prepared
-from onesided.data.polygons import cut
+from onesided.data.problem.split import SplitRecipe, split_source
+from onesided.data.read.polygons import cut
 from onesided.data.sources import SOURCES
-from onesided.data.sources.xbd import inspect_xbd, load_xbd
-from onesided.data.sources.xbd_cut import COLUMNS
-from onesided.data.sources.xbd_labels import CLASS_NAMES, find_tiles
-from onesided.data.sources.xbd_prepare import prepare_xbd
-from onesided.data.split import SplitRecipe, split_source
+from onesided.data.sources.by_hand import Prepared
+from onesided.data.sources.xbd.cut import COLUMNS
+from onesided.data.sources.xbd.labels import CLASS_NAMES, find_tiles
+from onesided.data.sources.xbd.load import inspect_xbd, load_xbd
+from onesided.data.sources.xbd.prepare import prepare_xbd
 from tests.geo.fakes import FakeEvent, add_feature, write_xbd_event
 
 SIDE = 160

@@ -10,10 +10,11 @@ from types import MappingProxyType
 
 from onesided.core.config import nearest
 from onesided.core.errors import ConfigError
-from onesided.data.by_hand import ByHand
-from onesided.data.download import Archive, Layout
-from onesided.data.samples import Source
-from onesided.data.sources import abcd, cifar, digits, idx, stl10, tabular, toy, xbd
+from onesided.data.problem.samples import Source
+from onesided.data.sources import abcd, cifar, digits, idx, stl10, tabular, toy
+from onesided.data.sources.by_hand import ByHand
+from onesided.data.sources.download import Archive, Layout
+from onesided.data.sources.xbd import load as xbd
 
 
 @dataclass(frozen=True)

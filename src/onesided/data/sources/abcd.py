@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import DataError, DataNotFound
-from onesided.data.by_hand import ByHand
-from onesided.data.download import FileStatus
-from onesided.data.images import Found, decode_all
-from onesided.data.samples import Samples, Source
+from onesided.data.problem.samples import Samples, Source
+from onesided.data.read.images import Found, decode_all
+from onesided.data.sources.by_hand import ByHand
+from onesided.data.sources.download import FileStatus
 
 NAME = "abcd"
 CLASS_NAMES = ("surviving", "washed-away")

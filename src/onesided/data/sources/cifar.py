@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import DataError
-from onesided.data.download import Archive, ExpectedFile, Layout, locate
-from onesided.data.safe_pickle import read_pickle
-from onesided.data.samples import Samples, Source
+from onesided.data.problem.samples import Samples, Source
+from onesided.data.sources.download import Archive, ExpectedFile, Layout, locate
+from onesided.data.sources.safe_pickle import read_pickle
 
 _ADDRESS = "https://www.cs.toronto.edu/~kriz"
 _SHAPE = (3, 32, 32)

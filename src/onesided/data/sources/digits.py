@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onesided.data.samples import Samples, Source
+from onesided.data.problem.samples import Samples, Source
 
 CLASS_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _INK_LEVELS = 16  # grey values are counts of dark pixels in 4 x 4 cells

@@ -14,8 +14,8 @@ from typing import IO
 import numpy as np
 
 from onesided.core.errors import DataError
-from onesided.data.download import Archive, ExpectedFile, Layout, locate
-from onesided.data.samples import Samples, Source
+from onesided.data.problem.samples import Samples, Source
+from onesided.data.sources.download import Archive, ExpectedFile, Layout, locate
 
 NAME = "fashion-mnist"
 CLASS_NAMES = (

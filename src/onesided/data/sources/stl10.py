@@ -11,8 +11,8 @@ import numpy as np
 
 from onesided.core.errors import DataError
 from onesided.core.labels import UNKNOWN
-from onesided.data.download import Archive, ExpectedFile, Layout, locate
-from onesided.data.samples import Samples, Source
+from onesided.data.problem.samples import Samples, Source
+from onesided.data.sources.download import Archive, ExpectedFile, Layout, locate
 
 NAME = "stl10"
 CLASS_NAMES = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from onesided.data.samples import Samples, Source
+from onesided.data.problem.samples import Samples, Source
 from onesided.data.sources.digits import load_digits
 
 BREAST_CANCER, DIGIT_VECTORS = "breast-cancer", "digit-vectors"

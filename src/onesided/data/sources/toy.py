@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.data.samples import ImageKind, Samples, Source
+from onesided.data.problem.samples import ImageKind, Samples, Source
 
 CLASS_NAMES = ("negative", "positive")
 POSITIVE_CLASSES = (POSITIVE,)

@@ -1,0 +1,1 @@
+"""A PU problem: samples, who is labelled, who is held out."""

@@ -1,0 +1,172 @@
+"""The second noun of the line: a PU problem, as rows of larger sets."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from onesided.core.labels import POSITIVE, UNKNOWN
+from onesided.data.problem.samples import ImageKind, Samples
+
+Scenario = Literal["case-control", "single-set"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Rows of a larger set, without a copy: the set may be a file larger than memory."""
+
+    pool: "np.ndarray | Joined"
+    index: Int64[np.ndarray, "n"]
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """(C, H, W) of an image or (D,) of a vector."""
+        return tuple(self.pool.shape[1:])
+
+    def take(self, rows: np.ndarray | slice) -> np.ndarray:
+        """Return the values of these rows, as a contiguous array of their own."""
+        return np.ascontiguousarray(self.pool[self.index[rows]])
+
+
+class Joined:
+    """Two sets addressed by one index; only the rows asked for are copied."""
+
+    def __init__(self, first: Samples, second: Samples) -> None:
+        self.first, self.second = first.values, second.values
+        self.names = first.names + second.names
+        self.shape = (len(first) + len(second), *first.sample_shape)
+
+    def __getitem__(self, index: np.ndarray) -> np.ndarray:
+        out = np.empty((len(index), *self.shape[1:]), self.first.dtype)
+        cut = len(self.first)
+        out[index < cut] = self.first[index[index < cut]]
+        out[index >= cut] = self.second[index[index >= cut] - cut]
+        return out
+
+
+@dataclass(frozen=True)
+class PUDataset:
+    """Rows of a PU problem; row i is the identity of sample i for the whole run.
+
+    `truth` is for evaluation and for methods that declare it; it is UNKNOWN where
+    nobody knows. `negative` marks rows known to be negative; None where there are none.
+    """
+
+    values: Selection
+    labelled: Bool[np.ndarray, "n"]
+    truth: Int64[np.ndarray, "n"]
+    names: tuple[str, ...]
+    negative: Bool[np.ndarray, "n"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def unlabelled(self) -> Bool[np.ndarray, "n"]:
+        """Rows about which nothing is known: neither labelled nor known to be negative."""
+        return ~self.labelled if self.negative is None else ~(self.labelled | self.negative)
+
+
+@dataclass(frozen=True)
+class LabelledDataset:
+    """Samples whose class is known: for reporting, or as a clean set."""
+
+    values: Selection
+    truth: Int64[np.ndarray, "n"]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def _hash_of(selections: Iterable[Selection]) -> str:
+    """Return a hash of all values, read a piece of at most 4096 rows and 64 MiB at a time."""
+    digest = hashlib.sha256()
+    for values in selections:
+        # Four bytes for each number, as vectors have; images have one.
+        rows = max(1, min(4096, 2**26 // max(1, 4 * prod(values.sample_shape))))
+        for start in range(0, len(values), rows):
+            digest.update(values.take(slice(start, start + rows)).tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class PUSplit:
+    """A PU problem, ready to be trained on.
+
+    Attributes:
+        train: P and U, and sure negatives for a method that declared `uses_negatives`.
+        test: For reporting only; None where no truth was given.
+        validation: Held-out P and U, disjoint from train.
+        clean: A few samples of known class, for methods that declare the need.
+        kind: Which augmentation suits the samples.
+        scenario: How P and U came about.
+    """
+
+    train: PUDataset
+    test: LabelledDataset | None
+    validation: PUDataset | None
+    clean: LabelledDataset | None
+    kind: ImageKind
+    scenario: Scenario
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """(C, H, W) or (D,)."""
+        return self.train.values.sample_shape
+
+    @property
+    def true_prior(self) -> float | None:
+        """Share of positives in U where the truth is known; for reports and oracles only."""
+        truth = self.train.truth[self.train.unlabelled]
+        return None if (truth == UNKNOWN).any() else float((truth == POSITIVE).mean())
+
+    def fingerprint(self) -> str:
+        """Return a hash of every name and role, so that equal splits are provably equal."""
+        digest = hashlib.sha256()
+        for role, name in self.roles():
+            # Doubled inside a name, so that no hostile file name can pose as two rows.
+            unambiguous = name.replace("\x1e", "\x1e\x1e")
+            digest.update(f"{role}\x1f{unambiguous}\x1e".encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()
+
+    def content_hash(self) -> str:
+        """Return a hash of all values trained on: the same names may hold other pictures.
+
+        About a second for each gigabyte, a piece at a time.
+        """
+        return _hash_of([self.train.values])
+
+    def held_out_hash(self, negatives: LabelledDataset | None = None) -> str:
+        """Return a hash of all other values: held-out P and U, the clean set, the test part.
+
+        Apart from `content_hash`, because a run that was trained is not another one when the
+        pictures that it is judged by are exchanged; its figures would be.
+
+        Args:
+            negatives: Known negatives that only evaluation sees; they are in no split.
+        """
+        parts = (self.validation, self.clean, self.test, negatives)
+        return _hash_of([part.values for part in parts if part is not None])
+
+    def roles(self) -> list[tuple[str, str]]:
+        """Return (role, name) of every sample, in row order: the content of split.csv."""
+        rows: list[tuple[str, str]] = []
+        for part, data in (("train", self.train), ("validation", self.validation)):
+            if data is not None:
+                kinds = [data.labelled, data.unlabelled]
+                words = np.select(kinds, ["positive", "unlabelled"], "negative")
+                rows += [
+                    (f"{part}-{word}", name) for word, name in zip(words, data.names, strict=True)
+                ]
+        for part, labelled in (("clean", self.clean), ("test", self.test)):
+            if labelled is not None:
+                rows += [(part, name) for name in labelled.names]
+        return rows

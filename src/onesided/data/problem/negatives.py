@@ -1,0 +1,124 @@
+"""Samples known to be negative: some are taught, some are kept to count false alarms.
+
+Known negatives are seldom a random sample of all negatives (people note what looked odd
+or was at hand), so they are never mixed into U, and a method that takes everything
+unlabelled for a sample of the population is not given them.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from onesided.core.errors import DataError
+from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.core.rng import numpy_generator
+from onesided.data.problem.dataset import LabelledDataset, PUDataset, PUSplit, Selection
+from onesided.data.problem.samples import Samples
+
+MOST_HELD_OUT = 5000
+
+
+@dataclass(frozen=True)
+class KnownNegatives:
+    """Known negatives, divided once for all methods.
+
+    Attributes:
+        train: May be trained on.
+        held_out: Never trained on; empty where nothing is held out.
+    """
+
+    train: LabelledDataset
+    held_out: LabelledDataset
+
+    def __len__(self) -> int:
+        return len(self.train) + len(self.held_out)
+
+
+def divide_negatives(
+    samples: Samples, *, held_out_share: float, seed: int
+) -> KnownNegatives | None:
+    """Hold the same share out of the known negatives as of P and U; None where there are none."""
+    rows = np.flatnonzero(samples.classes == NEGATIVE)
+    if not len(rows):
+        return None
+    rows = numpy_generator(seed, "known-negatives").permutation(rows)
+    out = min(round(len(rows) * held_out_share), MOST_HELD_OUT)
+    return KnownNegatives(_known(samples, rows[out:]), _known(samples, rows[:out]))
+
+
+def joined(first: LabelledDataset, second: LabelledDataset) -> LabelledDataset:
+    """Return two selections of one set as one."""
+    assert first.values.pool is second.values.pool
+    return LabelledDataset(
+        Selection(first.values.pool, np.concatenate([first.values.index, second.values.index])),
+        np.concatenate([first.truth, second.truth]),
+        first.names + second.names,
+    )
+
+
+def teach_negatives(split: PUSplit, negatives: LabelledDataset) -> PUSplit:
+    """Return the split with these samples as further training rows, marked as negative.
+
+    They come last: the rows of P and U keep their places.
+    """
+    train = split.train
+    if not len(negatives):
+        return split
+    both = joined(LabelledDataset(train.values, train.truth, train.names), negatives)
+    count = len(train)
+    negative = np.arange(len(both)) >= count
+    labelled = np.concatenate([train.labelled, np.zeros(len(negatives), dtype=bool)])
+    return replace(split, train=PUDataset(both.values, labelled, both.truth, both.names, negative))
+
+
+@dataclass(frozen=True)
+class CleanPart:
+    """A split with a clean set, and the known negatives that are left for training."""
+
+    split: PUSplit
+    left: LabelledDataset
+
+
+def clean_from_negatives(split: PUSplit, negatives: LabelledDataset) -> CleanPart:
+    """Make the clean set of known negatives and as many labelled positives.
+
+    The positives leave P: a clean sample tells whether a step helped on data that the step
+    did not see. At most half of P goes, so that enough remains to be taught. The first rows
+    of both are taken, as a split has them in random order.
+    """
+    rows = np.flatnonzero(split.train.labelled)
+    count = min(len(negatives), len(rows) // 2)
+    if not count:
+        raise DataError(
+            f"A clean set needs known negatives and labelled positives to spare; there are "
+            f"{len(negatives)} negatives and {len(rows)} positives to train on. Give more with -n."
+        )
+    taken = rows[:count]
+    positives = _rows_of(split.train, taken)
+    clean = joined(
+        LabelledDataset(positives.values, np.full(count, POSITIVE), positives.names),
+        _part(negatives, slice(0, count)),
+    )
+    rest = np.setdiff1d(np.arange(len(split.train)), taken)
+    kept = replace(split, train=_rows_of(split.train, rest), clean=clean)
+    return CleanPart(kept, _part(negatives, slice(count, None)))
+
+
+def _known(samples: Samples, rows: np.ndarray) -> LabelledDataset:
+    names = tuple(samples.names[row] for row in rows)
+    return LabelledDataset(Selection(samples.values, rows), np.full(len(rows), NEGATIVE), names)
+
+
+def _part(data: LabelledDataset, rows: slice) -> LabelledDataset:
+    chosen = Selection(data.values.pool, data.values.index[rows])
+    return LabelledDataset(chosen, data.truth[rows], data.names[rows])
+
+
+def _rows_of(data: PUDataset, rows: np.ndarray) -> PUDataset:
+    return PUDataset(
+        Selection(data.values.pool, data.values.index[rows]),
+        data.labelled[rows],
+        data.truth[rows],
+        tuple(data.names[row] for row in rows),
+        None if data.negative is None else data.negative[rows],
+    )

@@ -1,0 +1,315 @@
+"""From samples to a PU problem: who is labelled, who is unlabelled, who is held out.
+
+Two ways in which PU data comes about:
+
+* **case-control**: P and U are two samples. U is drawn from the population with a share
+  `prior` of positives; P is drawn apart from it. The paper's setting.
+* **single-set**: one sample is drawn, and some of its positives get labelled; U is what
+  remains, so it holds fewer positives than the population.
+
+A split is a pure function of the samples and its recipe, so a recipe is all that a run
+has to store; the hash proves that two runs saw the same split.
+"""
+
+from typing import Self
+
+import numpy as np
+from jaxtyping import Bool
+from pydantic import Field, model_validator
+
+from onesided.core.config import Config
+from onesided.core.errors import ConfigError, DataError
+from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.data.problem.dataset import (
+    Joined,
+    LabelledDataset,
+    PUDataset,
+    PUSplit,
+    Scenario,
+    Selection,
+)
+from onesided.data.problem.hold_out import HeldOut, hold_out
+from onesided.data.problem.samples import Samples, Source
+
+MINIMUM_POSITIVES = 10
+
+
+class SplitRecipe(Config):
+    """How to make a PU problem from a labelled data set."""
+
+    positive_classes: tuple[int, ...]
+    """Class indices that count as positive."""
+    positives: int = Field(ge=MINIMUM_POSITIVES)
+    """Labelled positives."""
+    unlabelled: int = Field(ge=1)
+    """Unlabelled samples."""
+    prior: float | None = Field(default=None, gt=0, lt=1)
+    """Share of positives: in U (case-control), in the whole set (single-set). None where the
+    publisher's own unlabelled part is used and nobody knows."""
+    validation_positives: int = Field(default=0, ge=0)
+    """Further labelled positives, held out."""
+    validation_unlabelled: int = Field(default=0, ge=0)
+    """Further unlabelled samples, held out, with the same prior."""
+    clean: int = Field(default=0, ge=0)
+    """Held-out samples of each class whose label is known, for methods that need them."""
+    scenario: Scenario = "case-control"
+    """How P and U came about."""
+    grouping: str | None = None
+    """Kind of group, such as tile or event, that is never both trained and tested on; for data
+    sets without a test part. Left out: divided sample by sample, as in the paper."""
+    seed: int = 57
+    """Seed of the split, apart from the run's seed: repeats share one split, as in the paper."""
+
+    @model_validator(mode="after")
+    def _hold_out_both_or_neither(self) -> Self:
+        if bool(self.validation_positives) != bool(self.validation_unlabelled):
+            raise ValueError(
+                f"validation_positives is {self.validation_positives} and validation_unlabelled "
+                f"is {self.validation_unlabelled}; hold out some of both, or set both to 0"
+            )
+        return self
+
+
+def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
+    """Make the PU problem that the recipe describes from a labelled data set.
+
+    The positives' indices are shuffled first, then the negatives', by numpy's legacy
+    generator, whose stream is frozen for ever: with seed 57 this is the division the
+    paper's authors used.
+    """
+    train = source.train
+    held_out = hold_out(source, recipe.grouping, _legacy_generator(recipe.seed))
+    rows = np.arange(len(train)) if held_out is None else held_out.train
+    positive = np.isin(train.classes, recipe.positive_classes)
+    negative = ~positive & (train.classes != UNKNOWN)
+    random = _legacy_generator(recipe.seed)
+    positives = _Deck("positives", rows[positive[rows]], random)
+    negatives = _Deck("negatives", rows[negative[rows]], random)
+
+    if (pool := source.unlabelled) is not None and recipe.prior is None:
+        deck = _Deck("unlabelled samples", np.arange(len(pool)), random)
+        return _with_publishers_unlabelled(source, pool, recipe, positives, negatives, deck)
+    if recipe.prior is None:
+        raise ConfigError(
+            "data.prior is missing: give the share of positives to put into U, for example 0.4."
+        )
+    deal = _deal_case_control if recipe.scenario == "case-control" else _deal_single_set
+    labelled, unlabelled = deal(
+        positives, negatives, recipe.positives, recipe.unlabelled, recipe.prior, random
+    )
+    validation = None
+    if recipe.validation_positives:
+        validation = deal(
+            positives,
+            negatives,
+            recipe.validation_positives,
+            recipe.validation_unlabelled,
+            recipe.prior,
+            random,
+        )
+    return PUSplit(
+        train=_pu(train, positive, labelled, unlabelled),
+        test=_test_part(source, recipe, held_out),
+        validation=_pu(train, positive, *validation) if validation else None,
+        clean=_clean(train, recipe, positives, negatives),
+        kind=train.kind,
+        scenario=recipe.scenario,
+    )
+
+
+def split_one_sided(
+    samples: Samples,
+    labelled: Bool[np.ndarray, "n"],
+    *,
+    held_out_share: float,
+    scenario: Scenario,
+    seed: int,
+    test: LabelledDataset | None = None,
+    fewest: int = MINIMUM_POSITIVES,
+) -> PUSplit:
+    """Hold a share of people's own P and U out for evaluation; train on the rest.
+
+    Known negatives are kept out of U. With truth for nobody, `test` is what the caller
+    has, or None. Fewer positives or unlabelled samples than `fewest` are refused.
+    """
+    positives = np.flatnonzero(labelled)
+    unlabelled = np.flatnonzero(~labelled & (samples.classes == UNKNOWN))
+    if len(positives) < fewest:
+        raise DataError(
+            f"{len(positives)} positives are too few to learn from; at least {fewest} are "
+            "needed, and fifty or more are better. Label some more."
+        )
+    if len(unlabelled) < fewest:
+        raise DataError(
+            f"{len(unlabelled)} unlabelled samples are too few; at least {fewest} are needed."
+        )
+    random = _legacy_generator(seed)
+    positives, unlabelled = random.permutation(positives), random.permutation(unlabelled)
+    # Half of a handful would starve training, a tenth of a million is needless work.
+    out_p = min(round(len(positives) * held_out_share), 1000)
+    out_u = min(round(len(unlabelled) * held_out_share), 5000)
+    if not (out_p and out_u):
+        out_p = out_u = 0  # one of the two alone measures nothing: train on it
+    known = samples.classes == POSITIVE
+    validation = _pu(samples, known, positives[:out_p], unlabelled[:out_u], samples.classes)
+    return PUSplit(
+        train=_pu(samples, known, positives[out_p:], unlabelled[out_u:], samples.classes),
+        test=test,
+        validation=validation if out_p else None,
+        clean=None,
+        kind=samples.kind,
+        scenario=scenario,
+    )
+
+
+def _legacy_generator(seed: int) -> np.random.RandomState:
+    if not 0 <= seed < 2**32:
+        raise ConfigError(f"data.seed is {seed}; expected a whole number from 0 to {2**32 - 1}.")
+    return np.random.RandomState(seed)
+
+
+class _Deck:
+    """Indices of one class, shuffled once and dealt without replacement."""
+
+    def __init__(self, what: str, indices: np.ndarray, random: np.random.RandomState) -> None:
+        self.what = what
+        self.left = indices.copy()
+        random.shuffle(self.left)
+        self.total = len(indices)
+
+    def take(self, count: int) -> np.ndarray:
+        if count > len(self.left):
+            raise ConfigError(
+                f"The split asks for more {self.what} than there are: {count} wanted, "
+                f"{len(self.left)} of {self.total} left. Lower data.positives, data.unlabelled, "
+                "data.clean or the validation sizes, or change data.prior."
+            )
+        taken, self.left = self.left[:count], self.left[count:]
+        return taken
+
+
+def _deal_case_control(
+    positives: _Deck,
+    negatives: _Deck,
+    n_labelled: int,
+    n_unlabelled: int,
+    prior: float,
+    random: np.random.RandomState,
+) -> tuple[np.ndarray, np.ndarray]:
+    hidden = round(n_unlabelled * prior)
+    labelled = positives.take(n_labelled)
+    unlabelled = np.concatenate([positives.take(hidden), negatives.take(n_unlabelled - hidden)])
+    random.shuffle(unlabelled)
+    return labelled, unlabelled
+
+
+def _deal_single_set(
+    positives: _Deck,
+    negatives: _Deck,
+    n_labelled: int,
+    n_unlabelled: int,
+    prior: float,
+    random: np.random.RandomState,
+) -> tuple[np.ndarray, np.ndarray]:
+    size = n_labelled + n_unlabelled
+    all_positives = round(size * prior)
+    if all_positives < n_labelled:
+        raise ConfigError(
+            f"In the single-set scenario the labelled positives are part of the set: a prior of "
+            f"{prior} in {size} samples gives {all_positives} positives, fewer than the "
+            f"{n_labelled} to be labelled. Raise data.prior or lower data.positives."
+        )
+    labelled = positives.take(n_labelled)
+    unlabelled = np.concatenate(
+        [positives.take(all_positives - n_labelled), negatives.take(size - all_positives)]
+    )
+    random.shuffle(unlabelled)
+    return labelled, unlabelled
+
+
+def _with_publishers_unlabelled(
+    source: Source,
+    pool: Samples,
+    recipe: SplitRecipe,
+    positives: _Deck,
+    negatives: _Deck,
+    deck: _Deck,
+) -> PUSplit:
+    """Use the publisher's own unlabelled part (STL-10): nobody knows its truth."""
+    train = source.train
+    truth = np.concatenate([np.full(len(train), POSITIVE), np.full(len(pool), UNKNOWN)])
+    both = Joined(train, pool)
+
+    def rows(n_positive: int, n_unlabelled: int) -> PUDataset:
+        labelled, unlabelled = positives.take(n_positive), deck.take(n_unlabelled) + len(train)
+        index = np.concatenate([labelled, unlabelled])
+        return PUDataset(
+            values=Selection(both, index),
+            labelled=np.arange(len(index)) < len(labelled),
+            truth=truth[index].astype(np.int64),
+            names=tuple(both.names[row] for row in index),
+        )
+
+    data = rows(recipe.positives, recipe.unlabelled)
+    return PUSplit(
+        train=data,
+        test=_labelled(source.test, recipe),
+        validation=(
+            rows(recipe.validation_positives, recipe.validation_unlabelled)
+            if recipe.validation_positives
+            else None
+        ),
+        clean=_clean(train, recipe, positives, negatives),
+        kind=train.kind,
+        scenario=recipe.scenario,
+    )
+
+
+def _pu(
+    samples: Samples,
+    positive: np.ndarray,
+    labelled: np.ndarray,
+    unlabelled: np.ndarray,
+    known: np.ndarray | None = None,
+) -> PUDataset:
+    index = np.concatenate([labelled, unlabelled])
+    truth = np.where(positive[index], POSITIVE, NEGATIVE) if known is None else known[index]
+    return PUDataset(
+        values=Selection(samples.values, index),
+        labelled=np.arange(len(index)) < len(labelled),
+        truth=np.asarray(truth, dtype=np.int64),
+        names=tuple(samples.names[row] for row in index),
+    )
+
+
+def _clean(
+    samples: Samples, recipe: SplitRecipe, positives: _Deck, negatives: _Deck
+) -> LabelledDataset | None:
+    if not recipe.clean:
+        return None
+    index = np.concatenate([positives.take(recipe.clean), negatives.take(recipe.clean)])
+    return _known(samples, recipe, index)
+
+
+def _known(samples: Samples, recipe: SplitRecipe, index: np.ndarray) -> LabelledDataset:
+    positive = np.isin(samples.classes[index], recipe.positive_classes)
+    return LabelledDataset(
+        values=Selection(samples.values, index),
+        truth=np.where(positive, POSITIVE, NEGATIVE).astype(np.int64),
+        names=tuple(samples.names[row] for row in index),
+    )
+
+
+def _test_part(
+    source: Source, recipe: SplitRecipe, held_out: HeldOut | None
+) -> LabelledDataset | None:
+    if held_out is None:
+        return _labelled(source.test, recipe)
+    known = source.train.classes[held_out.test] != UNKNOWN
+    return _known(source.train, recipe, held_out.test[known])
+
+
+def _labelled(samples: Samples | None, recipe: SplitRecipe) -> LabelledDataset | None:
+    if samples is None:
+        return None
+    return _known(samples, recipe, np.flatnonzero(samples.classes != UNKNOWN))

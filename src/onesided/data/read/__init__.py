@@ -1,0 +1,1 @@
+"""People's own data: folders, tables, arrays, and the files in them."""

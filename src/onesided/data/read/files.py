@@ -1,0 +1,172 @@
+"""Image files as people keep them: where they are, what they are called, which are no use.
+
+A name is a path relative to the folder that was given, with `/` between its parts. Names
+are kept as the file system has them, also where their bytes are not text; `printable`
+makes of them what can be written to JSON, CSV and HTML.
+"""
+
+import os
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from onesided.core.errors import DataError, DataNotFound
+from onesided.storage.names import printable, without_surrogates
+
+ACCEPTED_ENDINGS = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".webp",
+    ".gif",
+    ".ppm",
+    ".pgm",
+)
+"""Endings of files that are taken for images, in small or capital letters."""
+
+
+class Unreadable(DataError):
+    """One image file that cannot be used.
+
+    Attributes:
+        reason: Continues a sentence that starts with the file's name.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.reason = without_surrogates(reason)
+        super().__init__(f"{printable(path.as_posix())} {self.reason}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One file and what it is called.
+
+    There may be a million of them, and a `Path` takes three times the memory of its text.
+    """
+
+    location: str | Path
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return Path(self.location)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The visible files of a folder.
+
+    Attributes:
+        images: Files with an accepted ending, sorted by the bytes of their names.
+        others: How many files have which other ending.
+    """
+
+    images: tuple[Found, ...]
+    others: Counter[str]
+
+
+def find_images(folder: Path) -> list[Found]:
+    """Return the image files in a folder and its subfolders, sorted by name."""
+    return list(list_images(folder).images)
+
+
+def list_images(folder: Path, prefix: str = "") -> Listing:
+    """Return the image files of a folder, nested ones too, and what else lies there.
+
+    Links to files and folders are followed; a folder that can be reached in several
+    ways is read once, under its own place where it has one, so loops end. Hidden files
+    and folders, whose names start with a dot, are left out.
+
+    Args:
+        folder: Where to look.
+        prefix: What every name starts with, before the path from the folder.
+    """
+    others = Counter[str]()
+    images = stream_images(folder, others, prefix)
+    return Listing(tuple(sorted(images, key=lambda file: os.fsencode(file.name))), others)
+
+
+def stream_images(folder: Path, others: Counter[str], prefix: str = "") -> Iterator[Found]:
+    """Yield what `list_images` returns, in no order, without a list of all files in memory.
+
+    Args:
+        folder: Where to look.
+        others: Gets the count of files with other endings.
+        prefix: What every name starts with.
+    """
+    endings = ", ".join(ACCEPTED_ENDINGS)
+    shown = printable(folder.as_posix())
+    if not os.path.isdir(folder):
+        problem = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
+        raise DataNotFound(f"The folder {shown} {problem}. Give a folder of images ({endings}).")
+    is_empty = True
+    for file in _visible_files(folder, prefix):
+        ending = os.path.splitext(file.name)[1].lower()
+        if ending in ACCEPTED_ENDINGS:
+            is_empty = False
+            yield file
+        else:
+            others[without_surrogates(ending) or "no ending"] += 1
+    if is_empty:
+        came = f"only files of other kinds ({describe(others)})" if others else "nothing"
+        raise DataNotFound(
+            f"The folder {shown} holds no image: expected files that end in {endings}; "
+            f"found {came}."
+        )
+
+
+def stamp(file: Found) -> bytes:
+    """Return size and time of change of a file, by which another content is noticed."""
+    try:
+        status = os.stat(file.location)
+    except OSError:
+        return b"-"
+    return f"{status.st_size}:{status.st_mtime_ns}".encode()
+
+
+def visible_folders(folder: Path) -> list[Path]:
+    """Return the folders directly in a folder, links to folders too, sorted by name."""
+    folders = [Path(entry.path) for entry in _entries(folder) if os.path.isdir(entry.path)]
+    return sorted(folders, key=lambda path: os.fsencode(path.name))
+
+
+def describe(endings: Counter[str]) -> str:
+    """Return the commonest endings with their counts, for example `12 .heic, 1 .txt`."""
+    return ", ".join(f"{count} {ending}" for ending, count in endings.most_common(5))
+
+
+def _visible_files(root: Path, start: str) -> Iterator[Found]:
+    seen: set[tuple[int, int]] = set()
+    own, linked = deque([(root, start)]), deque[tuple[Path, str]]()
+    while own or linked:
+        # Real places before links: a file's name must not depend on a link beside it.
+        folder, prefix = (own or linked).popleft()
+        status = folder.stat()
+        if (status.st_dev, status.st_ino) in seen:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        inside: list[os.DirEntry[str]] = []
+        for entry in _entries(folder):
+            is_own = entry.is_dir(follow_symlinks=False)
+            if is_own or (entry.is_symlink() and os.path.isdir(entry.path)):
+                inside.append(entry)
+            else:
+                yield Found(entry.path, prefix + entry.name)
+        # Of two links to one folder, the first by name is followed.
+        for entry in sorted(inside, key=lambda entry: os.fsencode(entry.name)):
+            waiting = own if entry.is_dir(follow_symlinks=False) else linked
+            waiting.append((Path(entry.path), f"{prefix}{entry.name}/"))
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from (entry for entry in entries if not entry.name.startswith("."))
+    except OSError as error:
+        shown = printable(folder.as_posix())
+        raise DataError(f"The folder {shown} cannot be opened: {error.strerror}.") from error

@@ -1,0 +1,299 @@
+"""People's own image folders: one of positives, one of everything else, or one per class.
+
+Names of items are as the file system has them, so whoever writes them to a file passes
+them through `printable`. What is meant for reading only (sentences, class names, the list
+of skipped files) is printable already.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from onesided.core.errors import DataError
+from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.data.problem.dataset import Scenario
+from onesided.data.problem.samples import ImageKind, Samples
+from onesided.data.read.agreement import Size
+from onesided.data.read.cache import DecodeCache
+from onesided.data.read.files import Found, describe, list_images, visible_folders
+from onesided.data.read.images import Decoded, Progress, check_readable, decode_all
+from onesided.storage.names import printable
+
+WORDS = {POSITIVE: "positive", UNKNOWN: "unlabelled", NEGATIVE: "negative"}
+"""What labels are called in files and messages."""
+CLASS_NAMES = (WORDS[NEGATIVE], WORDS[POSITIVE])
+
+
+@dataclass(frozen=True)
+class OneSided:
+    """People's own data before anything is held out.
+
+    Attributes:
+        samples: All items; class 1 positive, 0 known negative, -1 unlabelled.
+        labelled: Whether the item came from the positives.
+        duplicates: Unlabelled items whose content is also among the positives.
+        notices: What a person should know, in sentences.
+    """
+
+    samples: Samples
+    labelled: Bool[np.ndarray, "n"]
+    duplicates: int
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files that share a label.
+
+    Attributes:
+        label: POSITIVE, UNKNOWN or NEGATIVE.
+        what: Where they come from, for messages.
+        found: The files, with names that are unique over all groups.
+    """
+
+    label: int
+    what: str
+    found: Sequence[Found]
+
+
+def read_folders(
+    positives: Path,
+    unlabelled: Path,
+    negatives: Path | None = None,
+    *,
+    size: Size = None,
+    tolerate: float = 0.05,
+    scenario: Scenario = "single-set",
+    kind: ImageKind = "photograph",
+    progress: Progress | None = None,
+    cache: DecodeCache | None = None,
+) -> OneSided:
+    """Read a folder of positives, one of unlabelled images, and maybe one of negatives.
+
+    Items are called by their path from the folder given, that folder's own name first.
+
+    Args:
+        positives: Folder of what is looked for.
+        unlabelled: Folder of everything else, positives among it.
+        negatives: Folder of what is surely not looked for, where someone has it.
+        size: Height and width of the run; else chosen from all images together.
+        tolerate: Share of each folder that may be unreadable.
+        scenario: Decides about content that is both labelled and unlabelled; see
+            `read_groups`.
+        kind: Which augmentation suits the images.
+        progress: Called with how much is done and how much there is.
+        cache: Keeps decoded pixels in files; see `decode_all`.
+    """
+    folders = {POSITIVE: positives, UNKNOWN: unlabelled}
+    if negatives is not None:
+        folders[NEGATIVE] = negatives
+    called = _distinct_names(folders)
+    listings = {
+        label: list_images(folder, f"{called[label]}/") for label, folder in folders.items()
+    }
+    groups = [
+        Group(label, _shown(folders[label]), listing.images) for label, listing in listings.items()
+    ]
+    decode = partial(decode_all, size=size, progress=progress, cache=cache)
+    read = read_groups(groups, decode, tolerate=tolerate, scenario=scenario, kind=kind)
+    others = tuple(
+        f"{_shown(folders[label])}: other files were left out ({describe(listing.others)})."
+        for label, listing in listings.items()
+        if listing.others
+    )
+    return replace(read, notices=others + read.notices)
+
+
+def read_class_folders(
+    root: Path,
+    *,
+    channels: int | None = None,
+    size: Size = None,
+    tolerate: float = 0.05,
+    kind: ImageKind = "photograph",
+    progress: Progress | None = None,
+    cache: DecodeCache | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> Samples:
+    """Read a folder that holds one folder per class; classes are numbered by their names.
+
+    Args:
+        root: The folder of folders.
+        channels: Channels of the run that these images are for; None takes their own.
+        size: Height and width of the run; else chosen from all images together.
+        tolerate: Share of all images that may be unreadable.
+        kind: Which augmentation suits the images.
+        progress: Called with how much is done and how much there is.
+        cache: Keeps decoded pixels in files; see `decode_all`.
+        notify: Called with each sentence that a person should know.
+    """
+    classes = _class_folders(root)
+    prefix = f"{_own_name(root)}/".lstrip("/")
+    found = [list_images(folder, f"{prefix}{folder.name}/").images for folder in classes]
+    decode = partial(decode_all, channels=channels, size=size, tolerate=tolerate, what=_shown(root))
+    decoded = decode([file for files in found for file in files], progress=progress, cache=cache)
+    index_of = {file.name: index for index, files in enumerate(found) for file in files}
+    for index, folder in enumerate(classes):
+        skipped = [entry for entry in decoded.skipped if index_of[entry[0]] == index]
+        check_readable(_shown(folder), len(found[index]), skipped, tolerate=1.0)
+    if notify is not None:
+        for notice in decoded.notices:
+            notify(notice)
+    return Samples(
+        values=decoded.values,
+        classes=np.array([index_of[name] for name in decoded.kept], np.int64),
+        names=decoded.kept,
+        class_names=tuple(printable(folder.name) for folder in classes),
+        kind=kind,
+        skipped=_printable_names(decoded),
+    )
+
+
+def read_groups(
+    groups: Sequence[Group],
+    decode: Callable[..., Decoded],
+    *,
+    tolerate: float,
+    scenario: Scenario,
+    kind: ImageKind,
+) -> OneSided:
+    """Read groups of files into one array of one size, and treat content that is there twice.
+
+    A file among the unlabelled whose content is labelled elsewhere: in a single set its
+    label is known, so it is dropped; in case-control the unlabelled are a sample of
+    their own, which dropping would bias, so it stays.
+
+    Args:
+        groups: The files by label; at least positives and unlabelled.
+        decode: `decode_all`, with what the caller has to say about size and memory.
+        tolerate: Share of each group that may be unreadable.
+        scenario: How P and U came about.
+        kind: Which augmentation suits the images.
+    """
+    files = [file for group in groups for file in group.found]
+    labels = [group.label for group in groups for _ in group.found]
+    # The share of unreadable files counts within each group: a few lost positives must not
+    # hide behind a large unlabelled pool.
+    decoded = decode(
+        files,
+        known=None if scenario == "case-control" else [label != UNKNOWN for label in labels],
+        tolerate=1.0,
+        what=" and ".join(group.what for group in groups),
+    )
+    group_of = {file.name: group for group in groups for file in group.found}
+    for group in groups:
+        skipped = [entry for entry in decoded.skipped if group_of[entry[0]] is group]
+        check_readable(group.what, len(group.found), skipped, tolerate)
+    classes = np.array([group_of[name].label for name in decoded.kept], np.int64)
+    shared = _Shared(decoded, classes)
+    samples = Samples(
+        values=decoded.values,
+        classes=classes,
+        names=decoded.kept,
+        class_names=CLASS_NAMES,
+        kind=kind,
+        skipped=_printable_names(decoded),
+    )
+    notices = decoded.notices + shared.notices(scenario)
+    return OneSided(samples, classes == POSITIVE, shared.with_positives, notices)
+
+
+class _Shared:
+    """Files with the same content, found by their digests.
+
+    Attributes:
+        with_positives: Unlabelled files whose content is also among the positives.
+        with_negatives: Likewise among the negatives.
+        repeated: Files that repeat the content of another with the same label.
+    """
+
+    def __init__(self, decoded: Decoded, classes: Int64[np.ndarray, "n"]) -> None:
+        pairs = list(zip(classes.tolist(), decoded.digests, strict=True))
+        pairs += [(UNKNOWN, digest) for _, digest in decoded.copies]
+        content: dict[int, set[str]] = {label: set() for label in WORDS}
+        for label, digest in pairs:
+            content[label].add(digest)
+        unlabelled = [digest for label, digest in pairs if label == UNKNOWN]
+        self.with_positives = sum(digest in content[POSITIVE] for digest in unlabelled)
+        self.with_negatives = sum(digest in content[NEGATIVE] for digest in unlabelled)
+        self.repeated = len(pairs) - sum(map(len, content.values()))
+        self._check(decoded, classes, content[NEGATIVE])
+
+    def _check(self, decoded: Decoded, classes: Int64[np.ndarray, "n"], negative: set[str]) -> None:
+        both = [
+            name
+            for name, digest, label in zip(decoded.kept, decoded.digests, classes, strict=True)
+            if label == POSITIVE and digest in negative
+        ]
+        if both:
+            raise DataError(
+                f"{len(both)} files are both positive and negative (same content); the first is "
+                f"{printable(both[0])}. Remove them from one of the two."
+            )
+        if decoded.copies and not (classes == UNKNOWN).any():
+            raise DataError(
+                "Every unlabelled file is also among the labelled ones (same content), so nothing "
+                "unlabelled is left. Is the same folder given twice?"
+            )
+
+    def notices(self, scenario: Scenario) -> tuple[str, ...]:
+        fate = (
+            "they stay, because in the case-control setting the unlabelled are a sample of "
+            "their own"
+            if scenario == "case-control"
+            else "they were dropped from the unlabelled, because their label is known"
+        )
+        counts = {"positives": self.with_positives, "negatives": self.with_negatives}
+        notices = [
+            f"{count} unlabelled files are also among the {where} (same content); {fate}."
+            for where, count in counts.items()
+            if count
+        ]
+        if self.repeated:
+            notices.append(
+                f"{self.repeated} files repeat the content of another file with the same label; "
+                "they stay, and count twice."
+            )
+        return tuple(notices)
+
+
+def _class_folders(root: Path) -> list[Path]:
+    listing = list_images(root)
+    loose = [file.name for file in listing.images if "/" not in file.name]
+    if loose:
+        raise DataError(
+            f"{_shown(root)} should hold one folder per class, but the image {printable(loose[0])} "
+            "lies beside them. Move it into the folder of its class."
+        )
+    folders = visible_folders(root)
+    if len(folders) < 2:
+        raise DataError(
+            f"{_shown(root)} should hold a folder for each of at least two classes; "
+            f"there is only {printable(folders[0].name)}."
+        )
+    return folders
+
+
+def _distinct_names(folders: dict[int, Path]) -> dict[int, str]:
+    """Return what each folder is called in names of items, so that no two items share one."""
+    own = {label: _own_name(folder) for label, folder in folders.items()}
+    if "" not in own.values() and len(set(own.values())) == len(own):
+        return own
+    return {label: f"{WORDS[label]}/{name}".rstrip("/") for label, name in own.items()}
+
+
+def _own_name(folder: Path) -> str:
+    return Path(os.path.abspath(folder)).name
+
+
+def _printable_names(decoded: Decoded) -> tuple[tuple[str, str], ...]:
+    return tuple((printable(name), reason) for name, reason in decoded.skipped)
+
+
+def _shown(folder: Path) -> str:
+    return printable(folder.as_posix())

@@ -1,0 +1,261 @@
+"""What a trained model is asked about: a folder or a table, as a stream of any length.
+
+An item is a record of bytes: its name, a zero byte, and what is needed to read it or to
+notice that it changed. Records lie on disk; none but those of a piece are in memory.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from onesided.core.config import nearest
+from onesided.core.errors import DataError
+from onesided.data.read.files import ACCEPTED_ENDINGS, Found, Unreadable, stamp, stream_images
+from onesided.data.read.images import decode_piece
+from onesided.data.read.picture import decode, read_header
+from onesided.storage.names import printable
+from onesided.storage.sorting import sorted_on_disk
+from onesided.storage.table import (
+    NotANumber,
+    Row,
+    Table,
+    column_called,
+    number_in,
+    open_table,
+)
+
+PICTURE_SIDE = 256
+"""Pixels of the longer side of a picture for people."""
+
+_NUMBERS, _REASON = b"n", b"r"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some items, read.
+
+    Attributes:
+        values: Of those that can be read, in order.
+        reasons: Why others, by their place in the piece, cannot; continues a sentence
+            that starts with the item's name.
+    """
+
+    values: np.ndarray
+    reasons: Mapping[int, str]
+
+
+class Items(Protocol):
+    """A source of items; the order of its records depends on the items alone."""
+
+    @property
+    def shown(self) -> str:
+        """What messages call it."""
+        ...
+
+    def records(self, work: Path) -> Iterator[bytes]:
+        """Yield a record for each item; `work` is a folder for temporary files."""
+        ...
+
+    def read(self, records: Sequence[bytes]) -> Piece:
+        """Read the items of some records."""
+        ...
+
+    def picture(self, record: bytes) -> np.ndarray | None:
+        """Return (C, H, W) of an item as people see it, or None if there is nothing to see."""
+        ...
+
+
+def open_items(
+    path: Path,
+    sample_shape: tuple[int, ...],
+    model: str,
+    *,
+    feature_names: Sequence[str] = (),
+    notify: Callable[[str], None] | None = None,
+) -> Items:
+    """Return the items of a folder or table, for a model that takes this shape.
+
+    Args:
+        path: A folder of images, or a CSV file with a column `path` or columns of numbers.
+        sample_shape: (C, H, W) of an image or (D,) of a vector.
+        model: What messages call the model.
+        feature_names: What the model calls the numbers of a vector; a table's columns are then
+            found by name, wherever they stand. Without names only their number is checked.
+        notify: Called with each sentence that a person should know.
+    """
+    takes = (
+        f"{model} was trained on images"
+        if len(sample_shape) == 3
+        else f"{model} was trained on vectors of {sample_shape[0]} numbers"
+    )
+    if path.suffix.lower() in ACCEPTED_ENDINGS and path.is_file():
+        raise DataError(f"{_shown(path)} is one image. Give the folder that holds it.")
+    if not path.is_file() and path.suffix.lower() not in (".csv", ".tsv"):
+        if len(sample_shape) != 3:
+            raise DataError(f"{takes}; it cannot rank a folder of images.")
+        return _Folder(path, sample_shape)
+    table = open_table(path, needed=None)
+    if "path" in table.columns:
+        if len(sample_shape) != 3:
+            raise DataError(f"{takes}; it cannot rank the files that {_shown(path)} lists.")
+        return _FileTable(table, sample_shape)
+    if feature_names and len(sample_shape) == 1:
+        return _FeatureTable(table, _columns_by_name(table, feature_names, model, notify))
+    if (len(table.features),) != sample_shape:
+        named = f"{len(table.features)} columns of numbers ({', '.join(table.features)})"
+        raise DataError(f"{takes}; {_shown(path)} has no column 'path', but {printable(named)}.")
+    return _FeatureTable(table, tuple(table.features))
+
+
+def _columns_by_name(
+    table: Table,
+    feature_names: Sequence[str],
+    model: str,
+    notify: Callable[[str], None] | None,
+) -> tuple[str, ...]:
+    """Return the columns that a model knows, in its order; others are told and left out."""
+    wanted = {column_called(name): name for name in feature_names}
+    if len(wanted) < len(feature_names):
+        raise table.fault(
+            f"{model} was trained on columns whose names differ in capitals or spaces alone, which "
+            "no table can have. Score them in Python, as it was trained."
+        )
+    missing = [column for column in wanted if column not in table.columns]
+    left_over = [column for column in table.features if column not in wanted]
+    if missing:
+        count = f" ({len(missing)} columns are missing)" if missing[1:] else ""
+        names = f" The first line names: {', '.join(table.columns)}."
+        raise table.fault(
+            f"there is no column '{wanted[missing[0]]}'{count}. {model} was trained with it."
+            f"{nearest(missing[0], left_over) if left_over else names}"
+        )
+    if left_over and notify:
+        unused = ", ".join(table.spelled(left_over))
+        notify(printable(f"{table.path.name}: columns that were not used: {unused}."))
+    return tuple(wanted)
+
+
+def name_of(record: bytes) -> str:
+    """Return what the item of a record is called."""
+    return os.fsdecode(record.partition(b"\0")[0])
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """All images below a folder, sorted by the bytes of their names."""
+
+    folder: Path
+    sample_shape: tuple[int, ...]
+
+    @property
+    def shown(self) -> str:
+        return _shown(self.folder)
+
+    def records(self, work: Path) -> Iterator[bytes]:
+        found = stream_images(self.folder, Counter())
+        # A zero byte sorts before all others, so the order is that of the names.
+        return sorted_on_disk(
+            (os.fsencode(file.name) + b"\0" + stamp(file) for file in found), work
+        )
+
+    def read(self, records: Sequence[bytes]) -> Piece:
+        found = [Found(self.folder / name, name) for name in map(name_of, records)]
+        return _read_files(found, self.sample_shape, self.shown)
+
+    def picture(self, record: bytes) -> np.ndarray | None:
+        return _small(self.folder / name_of(record))
+
+
+@dataclass(frozen=True)
+class _FileTable:
+    """The image files that a table lists, in its order."""
+
+    table: Table
+    sample_shape: tuple[int, ...]
+
+    @property
+    def shown(self) -> str:
+        return _shown(self.table.path)
+
+    def records(self, work: Path) -> Iterator[bytes]:
+        for row in self.table.rows():
+            file, text = self.table.file_in(row)
+            parts = (os.fsencode(file.name), os.fsencode(text), stamp(file))
+            yield b"\0".join(parts)
+
+    def read(self, records: Sequence[bytes]) -> Piece:
+        found = [Found(self._path(record), name_of(record)) for record in records]
+        return _read_files(found, self.sample_shape, self.shown)
+
+    def picture(self, record: bytes) -> np.ndarray | None:
+        return _small(self._path(record))
+
+    def _path(self, record: bytes) -> Path:
+        return self.table.path.parent / os.fsdecode(record.split(b"\0")[1])
+
+
+@dataclass(frozen=True)
+class _FeatureTable:
+    """Rows of numbers, in their order; a row with a gap is one that cannot be read."""
+
+    table: Table
+    columns: tuple[str, ...]
+
+    @property
+    def shown(self) -> str:
+        return _shown(self.table.path)
+
+    def records(self, work: Path) -> Iterator[bytes]:
+        for row in self.table.rows():
+            name = self.table.name_of(row)
+            if "\0" in name:
+                raise self.table.fault("the name holds a zero byte.", row.line)
+            yield os.fsencode(name) + b"\0" + self._content(row)
+
+    def _content(self, row: Row) -> bytes:
+        try:
+            numbers = [number_in(row, column) for column in self.columns]
+        except NotANumber as error:
+            return _REASON + f"cannot be used: line {row.line}, {error}".rstrip(".").encode()
+        return _NUMBERS + np.array(numbers, "<f4").tobytes()
+
+    def read(self, records: Sequence[bytes]) -> Piece:
+        contents = [record.partition(b"\0")[2] for record in records]
+        numbers = b"".join(content[1:] for content in contents if content[:1] == _NUMBERS)
+        return Piece(
+            np.frombuffer(numbers, "<f4").reshape(-1, len(self.columns)),
+            {
+                place: content[1:].decode()
+                for place, content in enumerate(contents)
+                if content[:1] == _REASON
+            },
+        )
+
+    def picture(self, record: bytes) -> np.ndarray | None:
+        return None
+
+
+def _read_files(found: Sequence[Found], sample_shape: tuple[int, ...], what: str) -> Piece:
+    channels, height, width = sample_shape
+    values, reasons = decode_piece(found, channels=channels, size=(height, width), what=what)
+    return Piece(values, reasons)
+
+
+def _small(path: Path) -> np.ndarray | None:
+    """Return an image in its own proportions, no larger than a page shows it."""
+    try:
+        header = read_header(path)
+        scale = min(1.0, PICTURE_SIDE / max(header.height, header.width))
+        size = max(1, round(scale * header.height)), max(1, round(scale * header.width))
+        return decode(path, size=size)
+    except Unreadable:
+        return None  # it could be read a moment ago, when it got its score
+
+
+def _shown(path: Path) -> str:
+    return printable(path.as_posix())

@@ -1,0 +1,169 @@
+"""The label files of xBD: which buildings a tile shows, where, and how damaged.
+
+A tile is called EVENT_NUMBER and has an image and a label file for before and after the
+disaster. They lie in `images` and `labels`, side by side, in a folder per split (train,
+tier3, test, hold) or per event. A label file is JSON:
+
+    {"features": {"xy": [{"wkt": "POLYGON ((...))",
+                          "properties": {"feature_type": "building",
+                                         "subtype": "no-damage", "uid": "..."}}, ...],
+                  "lng_lat": [...the same in degrees...]},
+     "metadata": {"disaster": "...", "img_name": "...", "width": 1024, ...}}
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onesided.core.errors import DataNotFound
+from onesided.data.read.files import Unreadable
+from onesided.data.read.polygons import (
+    BadPolygon,
+    Window,
+    building_window,
+    polygon_from_wkt,
+    require_shapely,
+    sound_polygon,
+)
+
+CLASS_NAMES = ("no-damage", "minor-damage", "major-damage", "destroyed")
+"""In the order of the damage, so that the positives are 2 and 3, as in the paper's table."""
+UNCLASSIFIED = "un-classified"
+ADDRESS = "https://xview2.org"
+_ENDING = "_post_disaster.json"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Image and labels of one place after the disaster."""
+
+    name: str
+    label: Path
+    image: Path
+
+    @property
+    def event(self) -> str:
+        """The disaster, such as hurricane-harvey."""
+        return self.name.rpartition("_")[0]
+
+
+@dataclass(frozen=True)
+class Building:
+    """One building of a tile.
+
+    Attributes:
+        box: The upright rectangle around its outline.
+        window: What to cut from the image.
+        lon: Of its middle, in degrees; None where the file does not say.
+        repaired: Whether its outline crossed itself.
+        parts: Polygons that its outline consists of.
+    """
+
+    uid: str
+    subtype: str
+    box: Window
+    window: Window
+    lon: float | None
+    lat: float | None
+    repaired: bool
+    parts: int
+
+
+@dataclass(frozen=True)
+class TileLabels:
+    """The buildings of a tile, and how many were left out for which reason."""
+
+    buildings: tuple[Building, ...]
+    left_out: Counter[str]
+
+
+def find_tiles(root: Path) -> tuple[Tile, ...]:
+    """Return the tiles in a folder, whatever the layout, sorted by name; each name once."""
+    tiles: dict[str, Tile] = {}
+    for label in sorted(root.rglob(f"*{_ENDING}")):
+        name = label.name.removesuffix(_ENDING)
+        folder = label.parent
+        place = folder.parent / "images" if folder.name == "labels" else folder
+        # A tile may lie in its split and in its event; they are copies.
+        tiles.setdefault(name, Tile(name, label, place / f"{name}_post_disaster.png"))
+    if not tiles:
+        raise DataNotFound(
+            f"There is no xBD in {root}: expected folders images and labels with files such as "
+            f"hurricane-harvey_00000000{_ENDING}, in a folder per split or per event. "
+            f"Get it from {ADDRESS} and unpack it there."
+        )
+    return tuple(tiles[name] for name in sorted(tiles))
+
+
+def read_labels(tile: Tile) -> TileLabels:
+    """Return the buildings of a tile whose damage is known and whose outline bounds an area.
+
+    Raises:
+        Unreadable: If the file is no label file at all.
+    """
+    features = _features(tile.label)
+    degrees = {uid: feature for uid, feature in _by_uid(features.get("lng_lat"))}
+    buildings: dict[str, Building] = {}
+    left_out = Counter[str]()
+    for uid, feature in _by_uid(features["xy"]):
+        outcome = _read_building(uid, feature, degrees.get(uid))
+        if isinstance(outcome, str):
+            left_out[outcome] += 1
+        elif uid in buildings:
+            left_out["listed twice in their tile"] += 1
+        else:
+            buildings[uid] = outcome
+    return TileLabels(tuple(buildings.values()), left_out)
+
+
+def _features(path: Path) -> Mapping[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise Unreadable(path, f"cannot be opened: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(path, f"is not JSON ({error})") from error
+    features = content.get("features") if isinstance(content, dict) else None
+    if not isinstance(features, dict) or not isinstance(features.get("xy"), list):
+        raise Unreadable(path, "has no list features.xy, so it is no label file of xBD")
+    return features
+
+
+def _by_uid(features: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for feature in features if isinstance(features, list) else []:
+        if isinstance(feature, dict) and isinstance(feature.get("properties"), dict):
+            yield str(feature["properties"].get("uid", "")), feature
+
+
+def _read_building(
+    uid: str, feature: Mapping[str, Any], in_degrees: Mapping[str, Any] | None
+) -> Building | str:
+    """Return a building, or why it is left out."""
+    properties = feature["properties"]
+    if properties.get("feature_type", "building") != "building":
+        return "not buildings"
+    subtype = properties.get("subtype")
+    if subtype == UNCLASSIFIED:
+        return UNCLASSIFIED
+    if subtype not in CLASS_NAMES or not uid:
+        return "without a uid or a known subtype"
+    try:
+        outline, repaired = sound_polygon(polygon_from_wkt(feature.get("wkt")))
+        window = building_window(outline)
+    except BadPolygon:
+        return "with an outline that bounds no area"
+    lon, lat = _middle(in_degrees)
+    parts = int(require_shapely().get_num_geometries(outline))
+    return Building(uid, subtype, outline.bounds, window, lon, lat, repaired, parts)
+
+
+def _middle(feature: Mapping[str, Any] | None) -> tuple[float | None, float | None]:
+    try:
+        outline, _ = sound_polygon(polygon_from_wkt(feature and feature.get("wkt")))
+    except BadPolygon:
+        return None, None
+    centre = require_shapely().centroid(outline)
+    return float(centre.x), float(centre.y)

@@ -1,0 +1,238 @@
+"""Cut every building of xBD out of its tile, once, into a file that can be mapped.
+
+In `xbd-crops` under the root:
+
+* `crops.npy`: (buildings, 3, 64, 64) of uint8, to be mapped and not loaded;
+* `buildings.csv`: a line for each crop, in the same order;
+* `summary.json`: what was left out, and the checksums of the two.
+
+Tiles are appended one after the other, and a journal holds how far that came: after an
+interruption the same command cuts both files back to the last whole tile and goes on. The
+files get their names when they are complete.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from onesided.core.errors import DataError
+from onesided.data.read.polygons import MARGIN, require_shapely
+from onesided.data.sources.by_hand import Prepared, Progress
+from onesided.data.sources.xbd.cut import COLUMNS, SIZE, CutTile, cut_tiles
+from onesided.data.sources.xbd.labels import CLASS_NAMES, Tile, find_tiles
+
+FOLDER, CROPS, TABLE, SUMMARY = "xbd-crops", "crops.npy", "buildings.csv", "summary.json"
+FORMAT = 1
+_JOURNAL = "journal.jsonl"
+_KEYS = {"identity", "counts", "left_out", "skipped"}
+_HEADER_BYTES = 128  # room for the shape, which is known at the end only
+_CROP_BYTES = 3 * SIZE * SIZE
+_TOLERATED = 0.05  # share of tiles that may be unreadable
+
+
+def prepare_xbd(root: Path, progress: Progress) -> Prepared:
+    """Cut out all buildings under the root, or go on where an earlier call stopped.
+
+    Nothing is done if the same tiles were prepared already.
+    """
+    require_shapely()
+    tiles = find_tiles(root)
+    folder, identity = root / FOLDER, _identity(tiles)
+    if (done := _finished(folder)) is not None and done["identity"] == identity:
+        return _told(folder, done)
+    try:
+        folder.mkdir(exist_ok=True)
+        with _Parts(folder, identity) as parts:
+            left = tiles[parts.tiles :]
+            for tile, piece in zip(left, cut_tiles(left), strict=True):
+                parts.add(tile, piece)
+                progress(parts.tiles, len(tiles))
+            summary = parts.summary(identity)
+        _refuse_if_little_is_left(root, summary)
+        _publish(folder, summary)
+    except OSError as error:
+        raise DataError(
+            f"{folder} cannot be written ({error}). Make room or choose another --root; what is "
+            "done is kept, and the same command continues."
+        ) from error
+    return _told(folder, summary)
+
+
+def _identity(tiles: Sequence[Tile]) -> str:
+    """Return a hash of how crops are made and from which files, by their names and sizes."""
+    digest = hashlib.sha256(f"{FORMAT} {SIZE} {MARGIN}".encode())
+    for tile in tiles:
+        sizes = [path.stat().st_size if path.is_file() else -1 for path in (tile.label, tile.image)]
+        digest.update(f"\n{tile.name} {sizes}".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+class _Parts:
+    """The unfinished files, open at the end of the last whole tile."""
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self.folder, self.rows, self.tiles = folder, 0, 0
+        self.counts, self.left_out = Counter[str](), Counter[str]()
+        self.skipped = list[Sequence[str]]()
+        journal, table_bytes = self._replay(identity), len(_csv_bytes([COLUMNS]))
+        for entry in journal:
+            table_bytes = entry["table_bytes"]
+            self._count(entry)
+        crops_bytes = _HEADER_BYTES + self.rows * _CROP_BYTES
+        self.crops = _open_at(folder / f"{CROPS}.part", crops_bytes)
+        self.table = _open_at(folder / f"{TABLE}.part", table_bytes)
+        if not journal:
+            self.table.seek(0)
+            self.table.write(_csv_bytes([COLUMNS]))
+            first = json.dumps({"identity": identity}) + "\n"
+            (folder / _JOURNAL).write_text(first, encoding="utf-8")
+        self.journal = (folder / _JOURNAL).open("r+b")
+        self.journal.truncate(self._journal_bytes)
+        self.journal.seek(0, os.SEEK_END)
+
+    def __enter__(self) -> "_Parts":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in (self.crops, self.table, self.journal):
+            file.close()
+
+    def _replay(self, identity: str) -> list[dict[str, Any]]:
+        """Return the whole lines of a journal of the same work, whose files are long enough."""
+        path = self.folder / _JOURNAL
+        text = path.read_bytes() if path.is_file() else b""
+        whole = text[: text.rfind(b"\n") + 1]  # a line cut short by the interruption does not count
+        self._journal_bytes = len(whole)
+        try:
+            first, *entries = [json.loads(line) for line in whole.splitlines()]
+        except ValueError:  # none, or not ours: begin anew
+            first, entries = {}, []
+        if entries and first == {"identity": identity}:
+            rows = sum(entry["rows"] for entry in entries)
+            enough = _size(self.folder / f"{CROPS}.part") >= _HEADER_BYTES + rows * _CROP_BYTES
+            if enough and _size(self.folder / f"{TABLE}.part") >= entries[-1]["table_bytes"]:
+                return entries
+        self._journal_bytes = len(json.dumps({"identity": identity})) + 1
+        return []
+
+    def add(self, tile: Tile, piece: CutTile) -> None:
+        """Append a tile; the journal comes last, since it vouches for the others."""
+        self.crops.write(piece.crops.tobytes())
+        self.table.write(_csv_bytes(piece.lines))
+        self.crops.flush()
+        self.table.flush()
+        entry = {
+            "tile": tile.name,
+            "rows": len(piece.lines),
+            "table_bytes": self.table.tell(),
+            "counts": dict(piece.counts),
+            "left_out": dict(piece.left_out),
+            "skipped": piece.skipped,
+        }
+        self.journal.write(json.dumps(entry).encode() + b"\n")
+        self.journal.flush()
+        self._count(entry)
+
+    def _count(self, entry: dict[str, Any]) -> None:
+        self.tiles += 1
+        self.rows += entry["rows"]
+        self.counts.update(entry["counts"])
+        self.left_out.update(entry["left_out"])
+        if entry["skipped"] is not None:
+            self.skipped.append(entry["skipped"])
+
+    def summary(self, identity: str) -> dict[str, Any]:
+        """Write the shape into the head of the crops; return what the work came to."""
+        head = io.BytesIO()
+        shape = (self.rows, 3, SIZE, SIZE)
+        described = {"descr": "|u1", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(head, described)
+        assert len(head.getvalue()) == _HEADER_BYTES
+        self.crops.seek(0)
+        self.crops.write(head.getvalue())
+        names = (*CLASS_NAMES, *sorted(set(self.counts) - set(CLASS_NAMES)))
+        counts = {name: self.counts[name] for name in names if self.counts[name]}
+        return {
+            "identity": identity,
+            "counts": {"tiles": self.tiles, "crops": self.rows, **counts},
+            "left_out": dict(sorted(self.left_out.items())),
+            "skipped": self.skipped,
+        }
+
+
+def _open_at(path: Path, size: int) -> IO[bytes]:
+    """Open a file for writing behind its first bytes, cutting off what is there beyond."""
+    path.touch()
+    file = path.open("r+b")
+    file.truncate(size)
+    file.seek(size)
+    return file
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _csv_bytes(lines: Sequence[Sequence[object]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _refuse_if_little_is_left(root: Path, summary: dict[str, Any]) -> None:
+    counts, skipped = summary["counts"], summary["skipped"]
+    if len(skipped) > _TOLERATED * counts["tiles"]:
+        raise DataError(
+            f"{len(skipped)} of {counts['tiles']} tiles in {root} cannot be read. The first: "
+            f"{' '.join(skipped[0])}. Get them again, or move them away."
+        )
+    if not counts["crops"]:
+        raise DataError(f"The {counts['tiles']} tiles in {root} hold no building of known damage.")
+
+
+def _publish(folder: Path, summary: dict[str, Any]) -> None:
+    """Give the files their names; the summary, which vouches for them, comes last."""
+    (folder / SUMMARY).unlink(missing_ok=True)
+    for name in (CROPS, TABLE):
+        (folder / f"{name}.part").replace(folder / name)
+        with (folder / name).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        summary[name] = {"bytes": _size(folder / name), "sha256": digest}
+    scratch = folder / f"{SUMMARY}.part"
+    scratch.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    scratch.replace(folder / SUMMARY)
+    (folder / _JOURNAL).unlink()
+
+
+def _finished(folder: Path) -> dict[str, Any] | None:
+    """Return the summary if the work was finished and its files are there."""
+    return read_summary(folder) if all((folder / n).is_file() for n in (CROPS, TABLE)) else None
+
+
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """Return what `summary.json` says, or None if there is none."""
+    path = folder / SUMMARY
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON ({error}). Delete it and prepare again.") from error
+    if isinstance(content, dict) and set(content) >= _KEYS:
+        files = [content.get(name) for name in (CROPS, TABLE)]
+        if all(isinstance(file, dict) and {"bytes", "sha256"} <= set(file) for file in files):
+            return content
+    raise DataError(f"{path} is not a summary of crops. Delete it and prepare again.")
+
+
+def _told(folder: Path, summary: dict[str, Any]) -> Prepared:
+    skipped = tuple((str(file), str(reason)) for file, reason in summary["skipped"])
+    return Prepared(folder, summary["counts"], summary["left_out"], skipped)

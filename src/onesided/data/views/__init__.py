@@ -1,0 +1,1 @@
+"""Random views of a batch: geometry, colour, and what each kind of item allows."""

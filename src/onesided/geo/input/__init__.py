@@ -1,0 +1,1 @@
+"""What an analyst brings: images, footprints, marks."""

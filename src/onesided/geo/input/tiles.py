@@ -1,0 +1,181 @@
+"""An event of xBD: many small pictures, each with a label file that outlines its buildings.
+
+A label file (`EVENT_ID_post_disaster.json`) gives every outline twice, in pixels of its
+picture (`features.xy`) and in degrees (`features.lng_lat`). So no georeference is needed,
+and no GDAL.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+
+from onesided.core.errors import DataError, DataNotFound
+from onesided.data.read.files import Unreadable
+from onesided.data.read.polygons import MARGIN, BadPolygon, polygon_from_wkt
+from onesided.geo.input.coordinates import WGS84, Geometries, system
+from onesided.geo.input.footprints import Buildings, check_different
+from onesided.geo.input.image import Stretch
+from onesided.geo.input.picture import Picture
+from onesided.geo.scene.chips import Chip, file_identity
+from onesided.geo.scene.footprint_scene import Sight, stacked
+
+POST, PRE = "_post_disaster", "_pre_disaster"
+ENDINGS = (".png", ".jpg", ".jpeg")
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The buildings of one label file, from the first row to before the last.
+
+    Attributes:
+        images: Picture before and after, or after alone.
+        outlines: In pixels; None where an outline cannot be read.
+    """
+
+    images: tuple[Path, ...]
+    outlines: Geometries
+    first: int
+
+
+class TileScene:
+    """Buildings outlined in the pixels of many pictures."""
+
+    def __init__(
+        self, buildings: Buildings, tiles: Sequence[Tile], *, margin: float = MARGIN
+    ) -> None:
+        self.buildings, self.tiles, self.margin = buildings, tiles, margin
+        self.tile_of = np.repeat(np.arange(len(tiles)), [len(tile.outlines) for tile in tiles])
+        self.channels = sum(sight.image.bands for sight in self._sights(0))
+        self._opened: tuple[int, list[Sight]] | None = None
+
+    def order(self) -> Int64[np.ndarray, "n"]:
+        """Return rows as they are: tile by tile."""
+        return np.arange(len(self.buildings))
+
+    def chips(self, rows: Sequence[int], size: int) -> Iterator[Chip]:
+        """Return the chips of some rows, all pictures of a tile on top of each other."""
+        for row in rows:
+            tile = int(self.tile_of[row])
+            try:
+                if self._opened is None or self._opened[0] != tile:
+                    self._opened = tile, self._sights(tile)
+                inside = row - self.tiles[tile].first
+                yield stacked(self._opened[1], inside, size, self.margin)
+            except Unreadable as error:
+                yield f"its picture {error.reason}"
+
+    def _sights(self, number: int) -> list[Sight]:
+        tile = self.tiles[number]
+        sights = []
+        for path in tile.images:
+            image = Picture(path, (1, 0, 0, 0, 1, 0), None)
+            stretch = Stretch((0.0,) * image.bands, (255.0,) * image.bands)
+            sights.append(Sight(image, tile.outlines, stretch))
+        return sights
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the state of every picture, and the outlines as text."""
+        return {
+            "images": [file_identity(path) for tile in self.tiles for path in tile.images],
+            "outlines": [str(shape) for tile in self.tiles for shape in tile.outlines],
+            "margin": self.margin,
+        }
+
+
+def is_event(path: Path) -> bool:
+    """Whether footprints are given as a folder of xBD label files, or as one of them."""
+    if path.is_dir():
+        return any(path.rglob(f"*{POST}.json"))
+    return path.name.endswith(f"{POST}.json")
+
+
+def read_event(
+    labels: Path, images: Path, *, pre: Path | None = None, margin: float = MARGIN
+) -> TileScene:
+    """Return the buildings of an xBD event.
+
+    Args:
+        labels: Folder of label files, or one of them.
+        images: Folder of pictures after the event, or one picture.
+        pre: The same before the event, where those are seen, too.
+        margin: Surroundings of a building, in its own sizes.
+    """
+    files = sorted(labels.rglob(f"*{POST}.json")) if labels.is_dir() else [labels]
+    tiles: list[Tile] = []
+    names: list[str] = []
+    shapes, subtypes, where = [], [], []
+    for file in files:
+        read = _read_label(file)
+        if not read:
+            continue
+        after = _picture(images, file.stem)
+        before = (_picture(pre, file.stem.replace(POST, PRE)),) if pre is not None else ()
+        outlines = np.empty(len(read), object)
+        outlines[:] = [building.outline for building in read]
+        tiles.append(Tile((*before, after), outlines, len(names)))
+        names += [building.uid for building in read]
+        shapes += [building.shape for building in read]
+        subtypes += [building.subtype for building in read]
+        where += [file.stem.removesuffix(POST)] * len(read)
+    if not names:
+        raise DataError(f"The label files in {labels} outline no building.")
+    check_different(names, str(labels))
+    geometries = np.empty(len(names), object)
+    geometries[:] = shapes
+    columns = {"subtype": np.array(subtypes, object), "tile": np.array(where, object)}
+    return TileScene(
+        Buildings(tuple(names), geometries, system(WGS84), columns), tiles, margin=margin
+    )
+
+
+@dataclass(frozen=True)
+class _Labelled:
+    uid: str
+    subtype: str | None
+    outline: object
+    shape: object
+
+
+def _read_label(path: Path) -> list[_Labelled]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        in_pixels, in_degrees = content["features"]["xy"], content["features"]["lng_lat"]
+        places = {entry["properties"]["uid"]: _outline(entry) for entry in in_degrees}
+        return [
+            _Labelled(
+                str(entry["properties"]["uid"]),
+                entry["properties"].get("subtype"),
+                _outline(entry),
+                places.get(entry["properties"]["uid"]),
+            )
+            for entry in in_pixels
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{path} is not an xBD label file ({type(error).__name__}: {error}). Expected "
+            "features.xy and features.lng_lat, each with wkt and properties.uid."
+        ) from None
+
+
+def _outline(entry: Mapping[str, Any]) -> object:
+    try:
+        return polygon_from_wkt(entry["wkt"])
+    except BadPolygon:
+        return None  # told for this building alone, when it is its turn
+
+
+def _picture(images: Path, stem: str) -> Path:
+    if images.is_file():
+        return images
+    found = [path for ending in ENDINGS if (path := images / f"{stem}{ending}").is_file()]
+    if not found:
+        raise DataNotFound(
+            f"There is no picture {stem}.png in {images}. Give the folder `images` that belongs "
+            "to the labels."
+        )
+    return found[0]

@@ -1,0 +1,1 @@
+"""What the analyst takes away: layers, a style, a summary, a page."""

@@ -1,0 +1,161 @@
+"""The map as files that GIS programs open: GeoJSON by ourselves, GeoPackage by GDAL."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onesided.core.errors import OnesidedError
+from onesided.engine.checkpoint import replacing
+from onesided.geo.input.coordinates import WGS84, Geometries, converted, system
+from onesided.geo.input.libraries import library
+from onesided.geo.output.style import style_text
+from onesided.geo.output.table import MapTable
+
+DECIMALS = 8
+"""Of a degree: a millimetre."""
+POLYGONS, POINT = (3, 6), 0
+
+
+def write_geojson(table: MapTable, path: Path) -> None:
+    """Write GeoJSON as RFC 7946 wants it: degrees of WGS 84, outer rings counter-clockwise."""
+    shapely = library("shapely", "Writing GeoJSON")
+    shapes = converted(table.buildings.geometries, table.buildings.system, system(WGS84))
+    columns = table.columns()
+    with replacing(path) as file:
+        file.write(b'{"type": "FeatureCollection", "features": [\n')
+        for row, name in enumerate(table.buildings.names):
+            properties = {key: _plain(key, values[row]) for key, values in columns.items()}
+            feature = {
+                "type": "Feature",
+                "id": name,
+                "geometry": _shape(shapely, shapes[row]),
+                "properties": properties,
+            }
+            text = json.dumps(feature, allow_nan=False)
+            file.write((",\n" if row else "").encode() + text.encode())
+        file.write(b"\n]}\n")
+
+
+def _shape(shapely: Any, geometry: Any) -> Mapping[str, Any] | None:  # noqa: ANN401
+    if geometry is None or not np.isfinite(shapely.get_coordinates(geometry)).all():
+        return None
+    turned = shapely.orient_polygons(geometry, exterior_cw=False)
+    content: dict[str, Any] = shapely.geometry.mapping(turned)
+    return {**content, "coordinates": _rounded(content["coordinates"])}
+
+
+def _rounded(numbers: Any) -> Any:  # noqa: ANN401 - nested to any depth
+    if isinstance(numbers, float | int):
+        return round(float(numbers), DECIMALS)
+    return [_rounded(inner) for inner in numbers]
+
+
+def _plain(key: str, value: object) -> object:
+    """Return a value that JSON has."""
+    if value is None or isinstance(value, bytes):
+        return None
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else str(value)
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        if not np.isfinite(value):
+            return None
+        return int(value) if key == "rank" else value
+    return value if isinstance(value, str | int | bool | list | dict) else str(value)
+
+
+def write_geopackage(table: MapTable, path: Path) -> None:
+    """Write a GeoPackage in the buildings' own coordinates, with its style inside."""
+    raw = library("pyogrio.raw", "Writing a GeoPackage")
+    errors = library("pyogrio.errors", "Writing a GeoPackage")
+    shapely = library("shapely", "Writing a GeoPackage")
+    buildings = table.buildings
+    columns = {name: _storable(values) for name, values in table.columns().items()}
+    # SQLite writes in many steps; a reader must never see half of them.
+    part = path.with_name(f".{path.name}.{os.getpid()}.part.gpkg")
+    kind = _geometry_type(buildings.geometries)
+    try:
+        raw.write(
+            part,
+            geometry=shapely.to_wkb(buildings.geometries),
+            field_data=[values for values, _ in columns.values()],
+            field_mask=[missing for _, missing in columns.values()],
+            fields=list(columns),
+            geometry_type=kind,
+            promote_to_multi=kind.startswith("Multi"),
+            crs=buildings.system.to_wkt(),
+            driver="GPKG",
+            layer=path.stem,
+        )
+        _store_style(part, path.stem, style_text(is_point=kind == "Point"))
+        part.replace(path)
+    except (errors.DataSourceError, errors.DataLayerError, sqlite3.Error) as error:
+        raise OnesidedError(f"Cannot write {path} ({error}).") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _geometry_type(geometries: Geometries) -> str:
+    shapely = library("shapely", "Writing a GeoPackage")
+    known = [shape for shape in geometries if shape is not None]
+    kinds = set(shapely.get_type_id(known).tolist())
+    if not known or shapely.has_z(known).any():
+        return "Unknown"
+    if kinds == {POINT}:
+        return "Point"
+    return "MultiPolygon" if kinds <= set(POLYGONS) else "Unknown"
+
+
+def _storable(values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return values of a kind that a database has, and where there is none."""
+    if values.dtype != object:
+        return values, np.isnan(values) if values.dtype.kind == "f" else None
+    missing = np.array([value is None for value in values], bool)
+    present = [value for value in values if value is not None]
+    if present and all(isinstance(value, bool) for value in present):
+        return np.array([bool(value) for value in values]), missing
+    text = np.empty(len(values), object)
+    text[:] = [
+        _text(value) if isinstance(value, str | None) else json.dumps(_plain("", value))
+        for value in values
+    ]
+    return text, missing
+
+
+def _text(value: str | None) -> str | None:
+    """Return text as it is, but for names of files that no encoding has."""
+    if value is None or value.isascii():
+        return value
+    return value.encode("utf-8", "backslashreplace").decode()
+
+
+def _store_style(path: Path, layer: str, style: str) -> None:
+    """Put the style into the table in which QGIS looks for it when it opens the layer."""
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(
+            "CREATE TABLE layer_styles (id INTEGER PRIMARY KEY AUTOINCREMENT, "
+            "f_table_catalog TEXT, f_table_schema TEXT, f_table_name TEXT, "
+            "f_geometry_column TEXT, styleName TEXT, styleQML TEXT, styleSLD TEXT, "
+            "useAsDefault BOOLEAN, description TEXT, owner TEXT, ui TEXT, "
+            "update_time DATETIME DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ','now')))"
+        )
+        database.execute(
+            "INSERT INTO layer_styles (f_table_catalog, f_table_schema, f_table_name, "
+            "f_geometry_column, styleName, styleQML, styleSLD, useAsDefault, description) "
+            "VALUES ('', '', ?, 'geom', 'score', ?, '', 1, 'coloured by score')",
+            (layer, style),
+        )
+        database.execute(
+            "INSERT INTO gpkg_contents (table_name, data_type, identifier) "
+            "VALUES ('layer_styles', 'attributes', 'layer_styles')"
+        )

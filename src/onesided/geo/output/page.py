@@ -1,0 +1,195 @@
+"""One self-contained web page that shows buildings on a map, coloured by their score.
+
+The page is drawn by our own scripts on a canvas: no network may be needed to open it, so a
+map library would have to be embedded, and would be larger than the buildings.
+"""
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files as package_files
+from pathlib import Path
+from string import Template
+
+from onesided.core.errors import DataError
+from onesided.engine.checkpoint import replacing
+from onesided.geo.output.packed import Footprint, Geometry, Point, pack
+
+__all__ = ["Footprint", "MapItem", "MapPage", "Point", "render", "write_map"]
+
+SCRIPTS = (
+    "elements.js",
+    "csv.js",
+    "items.js",
+    "camera.js",
+    "colours.js",
+    "graticule.js",
+    "signs.js",
+    "draw.js",
+    "gestures.js",
+    "decision.js",
+    "review.js",
+    "list.js",
+    "card.js",
+    "main.js",
+)
+"""In this order they are one script: the later ones use what the earlier ones define."""
+
+# The browser script tells them apart by the same first bytes, in base64.
+_PICTURE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF")
+
+Bounds = tuple[float, float, float, float]
+"""West, south, east, north in degrees; east < west crosses the antimeridian."""
+
+
+@dataclass(frozen=True)
+class MapItem:
+    """One building as the page shows it."""
+
+    name: str
+    geometry: Geometry
+    """None where the source had no usable shape: listed, but not drawn."""
+    score: float | None
+    """None where the building was skipped."""
+    rank: int | None
+    role: str
+    """"positive", "unlabelled", or either after "held-out"."""
+    reason: str | None = None
+    """Why the building has no score."""
+    before: bytes | None = None
+    """Small JPEG, PNG or WebP of the building before the event; `after` likewise."""
+    after: bytes | None = None
+
+
+@dataclass(frozen=True)
+class MapPage:
+    """Everything the page shows."""
+
+    title: str
+    items: Sequence[MapItem]
+    threshold: float
+    """A building is called damaged where its score is greater."""
+    base: bytes | None = None
+    """JPEG, PNG or WebP under the buildings; north up, rows evenly spaced in Web Mercator."""
+    base_bounds: Bounds | None = None
+    """What `base` covers, to the outer edges of its pixels."""
+    facts: Sequence[tuple[str, str]] = ()
+    """Label and text, shown as they are: how the scores were made, how far to trust them."""
+    warnings: Sequence[str] = ()
+
+
+def write_map(page: MapPage, path: Path) -> None:
+    """Write the page to `path`; a page that was there before stays whole until then."""
+    content = render(page)
+    with replacing(path) as file:
+        file.write(content)
+
+
+def render(page: MapPage) -> bytes:
+    """Return the page as UTF-8, the same bytes for the same content."""
+    _check(page)
+    web = package_files("onesided.geo.output").joinpath("web")
+    style = web.joinpath("style.css").read_text("utf-8")
+    script = "\n".join(web.joinpath(name).read_text("utf-8") for name in SCRIPTS)
+    text = Template(web.joinpath("page.html").read_text("utf-8")).substitute(
+        title=escape(page.title),
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+        data=_inert_json(_data(page)),
+        pictures="".join(_base64(picture) for picture in _pictures(page.items)),
+        base=_base64(page.base),
+    )
+    # Names that are not Unicode carry lone surrogates; so written, JSON reads them back.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _check(page: MapPage) -> None:
+    if not math.isfinite(page.threshold):
+        raise DataError(f"The threshold of the map must be a number; got {page.threshold}.")
+    if (page.base is None) != (page.base_bounds is None):
+        raise DataError("The image under the map and its bounds must be given together.")
+    if page.base_bounds is not None:
+        west, south, east, north = page.base_bounds
+        if not (-90 <= south < north <= 90 and -180 <= west <= 360 and -180 <= east <= 360):
+            raise DataError(
+                "The bounds of the image under the map must be west, south, east, north in "
+                f"degrees; got {page.base_bounds}. Reproject them to EPSG:4326."
+            )
+    for item in page.items:
+        if item.score is not None and not math.isfinite(item.score):
+            raise DataError(
+                f"The score of {item.name!r} must be a number, or None if it was skipped; "
+                f"got {item.score}."
+            )
+    for picture in (page.base, *_pictures(page.items)):
+        if picture is not None and not picture.startswith(_PICTURE_STARTS):
+            raise DataError(
+                f"Pictures of the map must be JPEG, PNG or WebP; one starts with {picture[:8]!r}."
+            )
+
+
+def _pictures(items: Iterable[MapItem]) -> Iterable[bytes | None]:
+    for item in items:
+        yield item.before
+        yield item.after
+
+
+def _data(page: MapPage) -> dict[str, object]:
+    roles = _numbered(item.role for item in page.items)
+    reasons = _numbered(item.reason for item in page.items if item.reason)
+    shapes = pack([(item.name, item.geometry) for item in page.items])
+    return {
+        "title": page.title,
+        "threshold": page.threshold,
+        "facts": list(page.facts),
+        "warnings": list(page.warnings),
+        "bounds": _bounds_near(shapes.middle, page.base_bounds),
+        "names": [item.name for item in page.items],
+        "scores": [None if item.score is None else float(item.score) for item in page.items],
+        "ranks": [None if item.rank is None else int(item.rank) for item in page.items],
+        "roles": list(roles),
+        "role": [roles[item.role] for item in page.items],
+        "reasons": list(reasons),
+        "reason": [reasons[item.reason] if item.reason else -1 for item in page.items],
+        "rings": shapes.rings,
+        "steps": shapes.steps,
+        "pictures": [(len(picture or b"") + 2) // 3 * 4 for picture in _pictures(page.items)],
+    }
+
+
+def _numbered(texts: Iterable[str]) -> dict[str, int]:
+    """Return the different texts in the order they come, each with its number."""
+    return {text: number for number, text in enumerate(dict.fromkeys(texts))}
+
+
+def _inert_json(value: object) -> str:
+    """Return JSON that ends no script element and no line of a script."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _base64(content: bytes | None) -> str:
+    return "" if content is None else base64.b64encode(content).decode("ascii")
+
+
+def _bounds_near(middle: float, bounds: Bounds | None) -> Bounds | None:
+    """Return the bounds of the image, shifted by whole turns to where the buildings are."""
+    if bounds is None:
+        return None
+    west, south, east, north = bounds
+    east += 360 * (east < west)
+    turns = round((middle - (west + east) / 2) / 360)
+    return west + 360 * turns, south, east + 360 * turns, north

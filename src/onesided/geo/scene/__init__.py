@@ -1,0 +1,1 @@
+"""Buildings as the images show them: windows, chips, who is held out."""

@@ -1,0 +1,140 @@
+"""One small picture for each building, in a file that is written once and read by rows.
+
+The file is filled in pieces, each noted in a second file when it is safe on disk: killed
+in between, the same command goes on after the last piece. Pixels are written and not
+memory-mapped while cutting, so that a million buildings take the memory of a few hundred.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from onesided.geo.input.footprints import Buildings
+from onesided.run.folder import make_folder
+
+PIXELS, NOTES = "pixels.u8", "notes.jsonl"
+PIECE = 256
+"""Buildings between two notes: a few megabytes of pixels."""
+RULES = 2
+"""Counts up when other pixels are cut from the same images: older chips are then cut anew."""
+
+Progress = Callable[[int, int], None]
+Chip = np.ndarray | str
+"""uint8 (channels, size, size), or the reason why there is none."""
+
+
+class Scene(Protocol):
+    """Buildings, and a way to see them."""
+
+    buildings: Buildings
+    channels: int
+
+    def order(self) -> Int64[np.ndarray, "n"]:
+        """Return all rows in the order in which they are cheap to see."""
+        ...
+
+    def chips(self, rows: Sequence[int], size: int) -> Iterator[Chip]:
+        """Return what is seen at each of these rows."""
+        ...
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what decides over the pixels of the chips."""
+        ...
+
+
+@dataclass(frozen=True)
+class Chips:
+    """What was cut.
+
+    Attributes:
+        values: uint8 (n, channels, size, size), in a file; black where a building is skipped.
+        reasons: Why a building has no chip, by its row.
+    """
+
+    values: np.ndarray
+    reasons: Mapping[int, str]
+
+    @property
+    def kept(self) -> Bool[np.ndarray, "n"]:
+        """Which rows have a chip."""
+        kept = np.ones(len(self.values), bool)
+        kept[list(self.reasons)] = False
+        return kept
+
+
+def cut_chips(scene: Scene, folder: Path, *, size: int, progress: Progress | None = None) -> Chips:
+    """Cut all buildings of a scene into a folder, or go on with it, or find it done."""
+    shape = (len(scene.buildings), scene.channels, size, size)
+    identity = _identity(scene, shape)
+    order = scene.order()
+    make_folder(folder, instead="Choose another with --run.")
+    done, reasons = _noted(folder / NOTES, identity)
+    with (folder / PIXELS).open("r+b" if done else "w+b") as pixels:
+        pixels.truncate(int(np.prod(shape)))
+        with (folder / NOTES).open("a" if done else "w", encoding="utf-8") as notes:
+            if not done:
+                _note(notes.fileno(), {"identity": identity})
+            for start in range(done, len(order), PIECE):
+                rows = [int(row) for row in order[start : start + PIECE]]
+                skipped = _write(pixels.fileno(), scene, rows, shape)
+                os.fsync(pixels.fileno())
+                _note(notes.fileno(), {"done": start + len(rows), "skipped": skipped})
+                reasons |= skipped
+                if progress is not None:
+                    progress(start + len(rows), len(order))
+    values = np.memmap(folder / PIXELS, np.uint8, "r", shape=shape)
+    return Chips(values, {row: reasons[row] for row in sorted(reasons)})
+
+
+def _write(file: int, scene: Scene, rows: Sequence[int], shape: Sequence[int]) -> dict[int, str]:
+    """Write the chips of some rows to their places; return the reasons of the others."""
+    skipped = {}
+    bytes_each = int(np.prod(shape[1:]))
+    for row, chip in zip(rows, scene.chips(rows, shape[-1]), strict=True):
+        if isinstance(chip, str):
+            skipped[row] = chip
+        elif chip.shape != tuple(shape[1:]):
+            # Written all the same, it would reach into the rows of its neighbours.
+            skipped[row] = f"its images have {len(chip)} bands where others have {shape[1]}"
+        else:
+            os.pwrite(file, np.ascontiguousarray(chip).tobytes(), row * bytes_each)
+    return skipped
+
+
+def _note(file: int, content: Mapping[str, Any]) -> None:
+    os.write(file, (json.dumps(content) + "\n").encode())
+    os.fsync(file)
+
+
+def _noted(path: Path, identity: str) -> tuple[int, dict[int, str]]:
+    """Return how far the same cutting came, and whom it skipped; nothing of another one."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]  # what lacks its end was being written
+        notes = [json.loads(line) for line in lines]
+        if not notes or notes[0].get("identity") != identity:
+            return 0, {}
+        reasons = {int(row): why for note in notes[1:] for row, why in note["skipped"].items()}
+        return (notes[-1]["done"] if len(notes) > 1 else 0), reasons
+    except (OSError, ValueError, KeyError, AttributeError):
+        return 0, {}  # never begun, or not ours: begin
+
+
+def _identity(scene: Scene, shape: Sequence[int]) -> str:
+    facts = [RULES, list(shape), dict(scene.identity())]
+    digest = hashlib.sha256(json.dumps(facts).encode())
+    for name in scene.buildings.names:
+        digest.update(f"{name}\x1e".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def file_identity(path: Path) -> list[object]:
+    """Return what changes when a file does, without reading gigabytes of it."""
+    status = path.stat()
+    return [path.name, status.st_size, status.st_mtime_ns]

@@ -1,0 +1,54 @@
+"""Names of items in text files: nothing is lost, nothing is run as a formula."""
+
+import re
+
+
+def printable(name: str) -> str:
+    r"""Return a name that any writer of text accepts; `original_name` undoes it.
+
+    Bytes that are not text become `\xNN`, and a backslash becomes two, so that no two
+    names become one. Everything else stays, also quotes, commas and line breaks.
+    """
+    return without_surrogates(name.replace("\\", "\\\\"))
+
+
+def original_name(shown: str) -> str:
+    """Return the name that `printable` was given."""
+    return re.sub(r"\\(\\|x[0-9a-f]{2}|u[0-9a-f]{4})", _unescaped, shown)
+
+
+def without_surrogates(text: str) -> str:
+    """Return a text that UTF-8 can hold."""
+    # Python carries byte NN of a name that is not UTF-8 as U+DCNN; Windows allows others.
+    return re.sub("[\ud800-\udfff]", _escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
+    if escape == "\\":
+        return "\\"
+    code = int(escape[1:], 16)
+    return chr(0xDC00 + code if escape[0] == "x" else code)
+
+
+RUN_AS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def spreadsheet_safe(text: str) -> str:
+    """Return the text with an apostrophe in front where a spreadsheet would run it.
+
+    A cell that starts with = + - @ is a formula to a spreadsheet; an apostrophe makes it
+    text. Names that have such an apostrophe already get a second, so that none become one.
+    """
+    return f"'{text}" if text.lstrip("'").startswith(RUN_AS_FORMULA) else text
+
+
+def name_in_cell(cell: str) -> str:
+    """Return the name that `spreadsheet_safe` was given."""
+    guarded = cell.startswith("'") and cell.lstrip("'").startswith(RUN_AS_FORMULA)
+    return cell[1:] if guarded else cell

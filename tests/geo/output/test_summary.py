@@ -1,0 +1,172 @@
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onesided.core.errors import DataError
+from onesided.geo.input.footprints import Buildings
+from onesided.geo.output.summary import summarise, write_summary
+from onesided.geo.output.table import MapTable
+from onesided.run.prior import PriorUsed
+from tests.geo.maps import houses, table
+
+COUNT, MARKED = 2000, 200
+
+
+def separated(share: float) -> tuple[MapTable, dict[str, int]]:
+    """Return a map whose model is nearly right, and the truth; `share` of the rest is damaged."""
+    random = np.random.default_rng(0)
+    marked = np.arange(COUNT) < MARKED
+    damaged = marked | (random.uniform(0, 1, COUNT) < share)
+    scores = np.clip(np.where(damaged, 0.85, 0.15) + random.normal(0, 0.12, COUNT), 0, 1)
+    buildings = Buildings(
+        tuple(map(str, range(COUNT))), np.full(COUNT, None, object), houses(1).system, {}
+    )
+    held_out = random.uniform(0, 1, COUNT) < 0.3
+    truth = {name: int(value) for name, value in zip(buildings.names, damaged, strict=True)}
+    return MapTable(buildings, scores, marked, held_out, {}, 0.5), truth
+
+
+def test_counts_add_up() -> None:
+    drawn = table(houses(40))
+    summary = summarise(drawn)
+    counted = [
+        summary.value(name)
+        for name in ("marked", "unmarked, called positive", "unmarked, called negative", "skipped")
+    ]
+    assert sum(number or 0 for number in counted) == summary.value("buildings") == 40
+    assert summary.value("skipped: far away") == 1
+
+
+@pytest.mark.parametrize("share", [0.15, 0.5])
+def test_the_damaged_share_is_estimated_with_an_interval_that_holds_the_truth(
+    share: float,
+) -> None:
+    drawn, truth = separated(share)
+    lines = {line.figure: line for line in summarise(drawn).lines}
+    rest = [truth[str(row)] for row in range(MARKED, COUNT)]
+    estimate = lines["damaged among the unmarked, share"]
+    assert estimate.value == pytest.approx(np.mean(rest), abs=0.06)
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert estimate.low - 0.02 <= float(np.mean(rest)) <= estimate.high + 0.02
+    whole = lines["damaged among all, share"]
+    assert whole.value == pytest.approx(np.mean(list(truth.values())), abs=0.06)
+
+
+def test_figures_name_what_they_rest_on_and_claim_no_independence() -> None:
+    lines = {line.figure: line for line in summarise(separated(0.3)[0]).lines}
+    assert "SCAR" in lines["recall"].rests_on
+    assert "scores of this very model" in lines["precision"].rests_on
+    assert "independent" not in lines["precision"].rests_on
+    leaning_ones = {figure for figure, line in lines.items() if line.leaning == "optimistically"}
+    assert leaning_ones == {
+        *("damaged among the unmarked, share", "damaged among all, share", "precision", "f1"),
+        "auc",
+    }
+    assert all("may also lie below" in lines[figure].rests_on for figure in leaning_ones)
+    precision = lines["precision"]
+    assert precision.value is not None
+    assert precision.low is not None
+    assert precision.low <= precision.value
+
+
+GIVEN = PriorUsed(0.25, None, None, "given")
+
+
+def test_a_share_that_was_estimated_before_training_says_by_what() -> None:
+    estimated = PriorUsed(0.25, 0.2, 0.35, "KM2")
+    lines = {line.figure: line for line in summarise(separated(0.3)[0], prior=estimated).lines}
+    share = lines["damaged among the unmarked, share"]
+    assert (share.value, share.low, share.high, share.leaning) == (0.25, 0.2, 0.35, "")
+    assert "estimated by KM2" in share.rests_on
+
+
+def test_a_share_that_was_given_is_used() -> None:
+    lines = {line.figure: line for line in summarise(separated(0.3)[0], prior=GIVEN).lines}
+    assert lines["damaged among the unmarked, share"].value == 0.25
+    assert lines["damaged among all, share"].value == pytest.approx(0.1 + 0.9 * 0.25)
+    assert not any(line.leaning for line in lines.values())
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_a_share_that_cannot_be_told_takes_its_figures_along_and_says_why(few: bool) -> None:
+    drawn, _ = separated(0.3)
+    if few:
+        first = np.flatnonzero(drawn.marked & drawn.held_out)[:9]
+        drawn = replace(drawn, held_out=drawn.held_out & ~drawn.marked)
+        drawn.held_out[first] = True
+        reason = "of 9 positives and "
+    else:
+        noise = np.random.default_rng(1).uniform(0, 1, COUNT)
+        drawn = replace(drawn, scores=noise)
+        reason = "they separate so little"
+    lines = {line.figure: line for line in summarise(drawn).lines}
+    assert "damaged among all, share" not in lines
+    for figure in ("damaged among the unmarked, share", "precision", "f1", "auc"):
+        assert lines[figure].cells()[1:4] == ("", "", "")
+        assert f"cannot be told from this model's held-out scores: {reason}" in (
+            lines[figure].rests_on
+        )
+    assert lines["recall"].value is not None
+
+
+def test_truth_is_reported_for_all_and_for_places_not_trained_on() -> None:
+    drawn, truth = separated(0.3)
+    summary = summarise(drawn, truth=truth)
+    assert summary.value("truth: buildings") == COUNT - MARKED
+    held_out = int((drawn.held_out & ~drawn.marked).sum())
+    assert summary.value("truth, held-out places: buildings") == held_out
+    rows = np.arange(MARKED, COUNT)
+    right = (drawn.scores[rows] > 0.5) == [truth[str(row)] == 1 for row in rows]
+    assert summary.value("truth: overall accuracy") == pytest.approx(right.mean())
+
+
+def test_truth_about_nobody_here_is_refused() -> None:
+    with pytest.raises(DataError, match="None of the 1 ids"):
+        summarise(table(houses(9)), truth={"elsewhere": 1})
+
+
+def test_a_model_from_elsewhere_has_seen_nobody() -> None:
+    drawn, _ = separated(0.3)
+    nobody = MapTable(drawn.buildings, drawn.scores, drawn.marked, np.zeros(COUNT, bool), {}, 0.5)
+    assert "recall" not in [line.figure for line in summarise(nobody).lines]
+    recall = summarise(nobody, unseen=True).value("recall")
+    assert recall == pytest.approx((drawn.scores[:MARKED] > 0.5).mean())
+
+
+def test_the_file_is_a_table_for_spreadsheets(tmp_path: Path) -> None:
+    summary = summarise(separated(0.3)[0])
+    write_summary(summary.lines, tmp_path / "summary.csv")
+    with (tmp_path / "summary.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["figure", "value", "low", "high", "rests on"]
+    assert [row["figure"] for row in rows] == [line.figure for line in summary.lines]
+
+
+@pytest.mark.parametrize("unseen", [False, True])
+def test_a_map_that_calls_everything_damaged_rings_though_nobody_is_held_out(unseen: bool) -> None:
+    drawn = table(houses(40), marked=0 if unseen else 4)
+    drawn = replace(drawn, held_out=np.zeros(40, bool), threshold=-0.1)
+    assert "everything" in (summarise(drawn, unseen=unseen).degenerate or "")
+
+
+def test_a_handful_of_buildings_may_all_be_damaged() -> None:
+    drawn = replace(table(houses(6), marked=0), threshold=-0.1)
+    summary = summarise(drawn, unseen=True)
+    assert summary.degenerate is None
+    assert "buildings are called damaged. Look at them" in summary.warnings[0]
+
+
+def test_a_place_where_a_model_from_elsewhere_finds_nothing_may_be_sound() -> None:
+    drawn = replace(table(houses(40), marked=0), threshold=2.0)
+    summary = summarise(drawn, unseen=True)
+    assert summary.degenerate is None
+    assert "None of 39 buildings is called damaged" in summary.warnings[0]
+
+
+def test_a_training_that_finds_nothing_rings() -> None:
+    drawn = replace(table(houses(40)), held_out=np.zeros(40, bool), threshold=2.0)
+    assert "nothing" in (summarise(drawn).degenerate or "")

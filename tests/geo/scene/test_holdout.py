@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+import shapely  # type: ignore[import-untyped, unused-ignore]
+
+from onesided.core.errors import DataError
+from onesided.geo.input.coordinates import system
+from onesided.geo.input.footprints import Buildings
+from onesided.geo.scene.chips import Chips
+from onesided.geo.scene.holdout import choose_held_out, load_chips, neighbourhoods
+from onesided.run.config import ChipsConfig
+
+
+def town(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0, 1000, (count, 2))
+
+
+def problem(count: int, marked: int, skipped: int = 0) -> tuple[Buildings, Chips, np.ndarray]:
+    values = np.random.default_rng(1).integers(0, 256, (count, 3, 8, 8), dtype=np.uint8)
+    buildings = Buildings(
+        tuple(map(str, range(count))), shapely.points(town(count)), system("EPSG:32615"), {}
+    )
+    is_marked = np.random.default_rng(2).permutation(np.arange(count) < marked)
+    return buildings, Chips(values, dict.fromkeys(range(skipped), "far away")), is_marked
+
+
+def test_neighbourhoods_are_small_and_of_equal_numbers() -> None:
+    places = town(640)
+    group = neighbourhoods(places)
+    counts = np.bincount(group)
+    assert len(counts) == 64
+    assert counts.min() == counts.max() == 10
+    spread = [np.ptp(places[group == number], axis=0).max() for number in range(64)]
+    # A 64th of a square kilometre is 125 m wide.
+    assert np.median(spread) < 200
+
+
+def test_a_hamlet_is_not_divided_to_dust() -> None:
+    assert np.bincount(neighbourhoods(town(30))).min() >= 4
+    assert set(neighbourhoods(town(5))) == {0}
+
+
+def test_whole_neighbourhoods_are_held_out_with_about_the_share_of_the_marked() -> None:
+    group = neighbourhoods(town(640))
+    marked = np.random.default_rng(0).permutation(np.arange(640) < 100)
+    out = choose_held_out(group, marked, 0.2, seed=57)
+    assert out.notices == ()
+    assert 20 <= int((out.held_out & marked).sum()) <= 30
+    for number in range(64):
+        assert len(set(out.held_out[group == number])) == 1
+
+
+def test_marks_in_one_corner_hold_single_buildings_out_and_that_is_told() -> None:
+    group = neighbourhoods(town(640))
+    out = choose_held_out(group, group == 7, 0.2, seed=57)
+    assert "few places" in out.notices[0]
+    assert int((out.held_out & (group == 7)).sum()) == 2
+
+
+def test_nothing_is_held_out_if_nothing_is_wanted() -> None:
+    group = neighbourhoods(town(64))
+    assert not choose_held_out(group, group < 4, 0.0, seed=57).held_out.any()
+
+
+def test_the_problem_holds_every_building_that_can_be_seen_once() -> None:
+    buildings, chips, marked = problem(200, 40, skipped=15)
+    split = load_chips(buildings, chips, marked, ChipsConfig()).split
+    assert split.validation is not None
+    rows = [*split.train.values.index, *split.validation.values.index]
+    assert sorted(rows) == list(range(15, 200))
+    for part in (split.train, split.validation):
+        np.testing.assert_array_equal(part.labelled, marked[part.values.index])
+        assert part.names == tuple(map(str, part.values.index))
+        np.testing.assert_array_equal(
+            part.values.take(slice(None)), chips.values[part.values.index]
+        )
+
+
+@pytest.mark.parametrize(("count", "marked", "told"), [(60, 4, "4 marked"), (45, 41, "4 unmarked")])
+def test_too_few_to_learn_from_are_refused(count: int, marked: int, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        load_chips(*problem(count, marked), ChipsConfig())
+
+
+def test_nothing_to_be_seen_is_refused_with_the_reason() -> None:
+    with pytest.raises(DataError, match="far away"):
+        load_chips(*problem(30, 15, skipped=30), ChipsConfig())

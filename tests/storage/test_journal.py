@@ -1,0 +1,91 @@
+import errno
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from onesided.core.errors import DataError, OnesidedError
+from onesided.storage.journal import Journal, alone
+
+ABOUT = {"of": "this"}
+
+
+def write(path: Path, *entries: object) -> Journal:
+    journal = Journal(path, ABOUT)
+    with journal.writing() as append:
+        for entry in entries:
+            append(entry)
+    return journal
+
+
+def test_entries_come_back_also_those_of_an_earlier_process(tmp_path: Path) -> None:
+    journal = write(tmp_path / "journal", {"scores": [0.1, 1 / 3]})
+    assert list(Journal(tmp_path / "missing", ABOUT).entries()) == []
+    write(tmp_path / "journal", [2], "drei\n")
+    assert list(journal.entries()) == [{"scores": [0.1, 1 / 3]}, [2], "drei\n"]
+
+
+@pytest.mark.parametrize("kept", range(1, 60))
+def test_a_journal_cut_anywhere_has_its_whole_lines_and_goes_on_after_them(
+    tmp_path: Path, kept: int
+) -> None:
+    path = tmp_path / "journal"
+    write(path, "first", ["second"], {"third": 3})
+    whole = path.read_bytes()
+    path.write_bytes(whole[:kept])
+    before = list(Journal(path, ABOUT).entries())
+    # The first line is the header; none of the entries is there without it.
+    assert before == ["first", ["second"], {"third": 3}][: max(0, whole[:kept].count(b"\n") - 1)]
+    assert list(write(path, "new").entries()) == [*before, "new"]
+
+
+def test_a_journal_of_something_else_is_begun_anew(tmp_path: Path) -> None:
+    write(tmp_path / "journal", 1, 2)
+    other = Journal(tmp_path / "journal", {"of": "that"})
+    assert list(other.entries()) == []
+    with other.writing() as append:
+        append(3)
+    assert list(other.entries()) == [3]
+    assert list(Journal(tmp_path / "journal", ABOUT).entries()) == []
+
+
+def test_a_garbled_line_is_told_with_what_to_do(tmp_path: Path) -> None:
+    journal = write(tmp_path / "journal", 1)
+    with journal.path.open("ab") as file:
+        file.write(b"{]\n")
+    with pytest.raises(DataError, match=r"journal is damaged .* Delete it"):
+        list(journal.entries())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such lock on Windows")
+def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> None:
+    hold = (
+        "import sys, time; from pathlib import Path; from onesided.storage.journal import alone\n"
+        "with alone(Path(sys.argv[1])): print('inside', flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", hold, str(tmp_path / "lock")], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "inside\n"
+    busy = OnesidedError("busy")
+    with pytest.raises(OnesidedError, match="busy"), alone(tmp_path / "lock", otherwise=busy):
+        pass
+    process.kill()
+    process.wait()
+    with alone(tmp_path / "lock", otherwise=busy):
+        pass
+
+
+@pytest.mark.parametrize(("reason", "works"), [(errno.EBADF, True), (errno.EIO, False)])
+def test_a_disk_that_cannot_lock_is_worked_on_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: int, works: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(reason, "no")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with nullcontext() if works else pytest.raises(OSError, match="no"), alone(tmp_path):
+        pass
