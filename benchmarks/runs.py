@@ -27,12 +27,11 @@ from benchmarks.records import (
 )
 from onesided.core.config import Settings
 from onesided.core.errors import ConfigError, FolderTaken, Interrupted, OnesidedError
-from onesided.engine.train_config import choose_device
 from onesided.run.config import PATHS, RunConfig
-from onesided.run.embed import seen_through
 from onesided.run.execute import run
-from onesided.run.folder import RESULT, RunFolder, read_json
+from onesided.run.folder import RESULT, RunFolder, check_place, read_json, working_in
 from onesided.run.load import LoadedData, load_data
+from onesided.run.problem import build_problem
 from onesided.storage.journal import alone
 
 
@@ -65,7 +64,7 @@ def run_grid(
     # A wrong setting or a missing file is told at once, not after an hour of training.
     loaded = {
         key: _judged_on(grid.judged_on, data)
-        for key, data in _load_all((config for _, config in chosen), places.work).items()
+        for key, data in _load_all(config for _, config in chosen).items()
     }
     collected = Collected(grid, places.results, seeds)
     records = []
@@ -85,7 +84,9 @@ def run_one(label: str, config: RunConfig, loaded: LoadedData, work: Path) -> Re
         add_origin(folder)
     record["origins"] = origins_of(folder)
     try:
-        result = run(config, loaded, folder).content
+        problem, place = build_problem(config, loaded), check_place(folder)
+        with working_in(folder):
+            result = run(problem, place, features=_features_file(config, work)).content
     except (Interrupted, FolderTaken):
         raise  # no failure of the run: it can go on, or another process is at it
     except OnesidedError as error:
@@ -168,18 +169,18 @@ class Collected:
                 yield record
 
 
-def _load_all(configs: Iterable[RunConfig], work: Path) -> dict[str, LoadedData]:
+def _load_all(configs: Iterable[RunConfig]) -> dict[str, LoadedData]:
     loaded: dict[str, LoadedData] = {}
     for config in configs:
         key = _data_key(config)
         if key not in loaded:
-            # Images go through a frozen network once for all runs, not once for each.
-            work.mkdir(parents=True, exist_ok=True)
-            features = work / f"features-{hashlib.sha256(key.encode()).hexdigest()[:8]}.npy"
-            device = choose_device(config.train.device)
-            data = load_data(config.data)
-            loaded[key] = seen_through(config.network, data, device, cache=features)
+            loaded[key] = load_data(config.data)
     return loaded
+
+
+def _features_file(config: RunConfig, work: Path) -> Path:
+    """Return where features are kept: images go through a frozen network once for all runs."""
+    return work / f"features-{hashlib.sha256(_data_key(config).encode()).hexdigest()[:8]}.npy"
 
 
 def _judged_on(part: str, loaded: LoadedData) -> LoadedData:

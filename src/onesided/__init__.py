@@ -1,19 +1,44 @@
 """Learning from one-sided labels: a few positives and a large unlabelled pool."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from onesided.estimator import PUClassifier as PUClassifier
+    from onesided.jobs.evaluate import evaluate as evaluate
+    from onesided.jobs.fit import fit as fit
+    from onesided.jobs.map import map_buildings as map_buildings
+    from onesided.jobs.prior import estimate_prior as estimate_prior
+    from onesided.jobs.rank import rank as rank
 
 __version__ = "0.1.0"
 
-__all__ = ["PUClassifier", "__version__"]
+__all__ = [
+    "PUClassifier",
+    "__version__",
+    "estimate_prior",
+    "evaluate",
+    "fit",
+    "map_buildings",
+    "rank",
+]
+
+# scikit-learn and torch take seconds to import, and most of the library needs one or none.
+_HOMES = {
+    "PUClassifier": "onesided.estimator",
+    "estimate_prior": "onesided.jobs.prior",
+    "evaluate": "onesided.jobs.evaluate",
+    "fit": "onesided.jobs.fit",
+    "map_buildings": "onesided.jobs.map",
+    "rank": "onesided.jobs.rank",
+}
 
 
 def __getattr__(name: str) -> object:
-    # scikit-learn and torch take seconds to import, and most of the library needs one or none.
-    if name == "PUClassifier":
-        from onesided.estimator import PUClassifier
+    if name not in _HOMES:
+        raise AttributeError(f"module 'onesided' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)
 
-        return PUClassifier
-    raise AttributeError(f"module 'onesided' has no attribute '{name}'")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,10 +17,10 @@ from benchmarks.records import add_origin, describe, folder_name
 from benchmarks.runs import Collected, run_grid
 from onesided.core.errors import ConfigError, DataNotFound, FolderTaken, Interrupted
 from onesided.engine.fit import Watcher
-from onesided.run.execute import run
 from onesided.run.load import load_data
 from onesided.storage.journal import alone
 from tests.benchmarks.fakes import TOY, places_in, toy_entry, toy_grid
+from tests.run.running import run_in
 
 
 def go(grid: Grid, folder: Path, *seeds: int, only: str | None = None) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def test_an_interrupted_run_goes_on_and_ends_like_one_that_was_not(
     stop = Watcher(step=lambda clock: os.kill(os.getpid(), signal.SIGTERM))
     add_origin(folder)
     with pytest.raises(Interrupted):
-        run(config, load_data(config.data), folder, watcher=stop)
+        run_in(folder, config, load_data(config.data), watcher=stop)
     (resumed,) = go(toy_grid(one), tmp_path, 0)["runs"]
     assert resumed["status"] == "finished"
     assert resumed["result"]["test"] == collected(done)["runs"][0]["result"]["test"]

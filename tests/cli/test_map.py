@@ -456,3 +456,33 @@ def test_a_map_is_never_written_over_what_was_given(
     outcome = call("map", *given(scene, footprints=theirs), "-o", tmp_path / "e.gpkg")
     assert_refused(outcome, f"e{ending}, which was given with --footprints")
     assert Path(theirs).read_bytes() == before
+
+
+def cut_margin(folder: Path) -> tuple[float, float, bytes]:
+    """Return the margin that two files tell, and the chips that show which one was used."""
+    told = json.loads((folder / "cutting.json").read_text())["margin"]
+    set_to = read_toml(folder / "config.toml")["data"]["margin"]
+    return told, set_to, (folder / "chips" / "pixels.u8").read_bytes()
+
+
+def test_a_margin_is_the_same_by_flag_and_by_setting(scene: FakeScene, tmp_path: Path) -> None:
+    ways = {"flag": ("--margin", "2"), "setting": ("--set", "data.margin=2")}
+    for name, words in ways.items():
+        outcome = call("map", *given(scene), "-o", tmp_path / f"{name}.geojson", *TINY, *words)
+        assert outcome.exit_code == 0, outcome.err
+    flag, setting = (cut_margin(tmp_path / f"{name}-run") for name in ways)
+    assert flag == setting
+    assert flag[:2] == (2.0, 2.0)
+
+
+def test_a_prior_for_a_finished_model_is_the_same_by_flag_and_by_setting(
+    scene: FakeScene, mapped: Path, tmp_path: Path
+) -> None:
+    ways = {"flag": ("--prior", "0.3"), "setting": ("--set", "prior=0.3")}
+    for name, words in ways.items():
+        outcome = call("map", *given(scene), "--model", mapped / "damage-run", *words,
+                       "-o", tmp_path / name / "map.geojson", "--allow-degenerate")  # fmt: skip
+        assert outcome.exit_code == 0, outcome.err
+    flag, setting = ((tmp_path / name / "summary.csv").read_text() for name in ways)
+    assert flag == setting
+    assert "0.3" in flag

@@ -24,10 +24,12 @@ from onesided.engine.fit import Watcher
 from onesided.engine.model_file import ModelDescription, load_model, save_model
 from onesided.nets.build import NetworkConfig, build_backbone
 from onesided.run.config import RunConfig
-from onesided.run.embed import seen_through
-from onesided.run.execute import build_method, run, train
+from onesided.run.embed import embed
+from onesided.run.execute import build_method, train
 from onesided.run.folder import FEATURES, SCORES
 from onesided.run.load import LoadedData, load_data
+from onesided.run.problem import Problem, build_problem
+from tests.run.running import run_in
 
 CPU = torch.device("cpu")
 SMALL = NetworkConfig(name="small", width=0.125)
@@ -96,7 +98,7 @@ def test_a_saved_model_scores_images_without_the_file_it_started_from(
 ) -> None:
     mine = tmp_path / "mine.safetensors"
     mine.write_bytes(weights.read_bytes())
-    run(config(mine, trained=trained), loaded, tmp_path / "run")
+    run_in(tmp_path / "run", config(mine, trained=trained), loaded)
     mine.unlink()
     expected, found = scores_in(tmp_path / "run"), scores_again(tmp_path / "run", loaded)
     assert expected.keys() == found.keys()
@@ -116,10 +118,10 @@ def test_a_run_from_given_weights_resumes_to_the_bit(
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    run(settings, loaded, tmp_path / "whole")
+    run_in(tmp_path / "whole", settings, loaded)
     with pytest.raises(Interrupted):
-        run(settings, loaded, tmp_path / "broken", watcher=Watcher(step=stop))
-    run(settings, loaded, tmp_path / "broken")
+        run_in(tmp_path / "broken", settings, loaded, watcher=Watcher(step=stop))
+    run_in(tmp_path / "broken", settings, loaded)
     for name in ("model.safetensors", SCORES):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes()
 
@@ -127,7 +129,7 @@ def test_a_run_from_given_weights_resumes_to_the_bit(
 def test_a_frozen_network_does_not_change(
     weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
-    run(config(weights, trained="head"), loaded, tmp_path / "run")
+    run_in(tmp_path / "run", config(weights, trained="head"), loaded)
     predictor, _ = load_model(tmp_path / "run")
     assert predictor.embedder is not None
     expected = build_backbone(SMALL, loaded.split.sample_shape, [0.4] * 3, [0.2] * 3, generator(7))
@@ -138,10 +140,11 @@ def test_a_frozen_network_does_not_change(
 def test_fine_tuning_starts_from_the_file_and_leaves_it(weights: Path, loaded: LoadedData) -> None:
     settings = config(weights, trained="all")
     start = torch.cat([p.flatten() for p in expected_start(loaded).parameters()])
-    untrained = build_method(settings, loaded, None)
+    problem = build_problem(settings, loaded)
+    untrained = build_method(problem, None)
     assert isinstance(untrained, torch.nn.Module)
     assert torch.equal(flat(untrained), start)
-    trained = train(settings, loaded).predictor.method
+    trained = train(problem).predictor.method
     assert isinstance(trained, torch.nn.Module)
     assert not torch.equal(flat(trained), start)
 
@@ -155,8 +158,8 @@ def flat(method: torch.nn.Module) -> torch.Tensor:
 
 
 def test_features_are_those_of_each_image_alone(weights: Path, loaded: LoadedData) -> None:
-    network = config(weights, trained="head").network
-    seen = seen_through(network, loaded, CPU)
+    frozen = config(weights, trained="head")
+    seen = embed(build_problem(frozen, loaded))
     assert seen.split.kind == "vector"
     assert seen.split.test is not None
     assert loaded.split.test is not None
@@ -176,14 +179,14 @@ def test_features_are_those_of_each_image_alone(weights: Path, loaded: LoadedDat
 def test_every_image_is_looked_at_once_and_never_again(
     weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
-    network = config(weights, trained="head").network
+    frozen = config(weights, trained="head")
     told: list[tuple[int, int]] = []
 
     def tell(done: int, total: int) -> None:
         told.append((done, total))
 
-    def see() -> LoadedData:
-        return seen_through(network, loaded, CPU, cache=tmp_path / FEATURES, progress=tell)
+    def see() -> Problem:
+        return embed(build_problem(frozen, loaded), cache=tmp_path / FEATURES, progress=tell)
 
     first = see()
     split = loaded.split
@@ -201,21 +204,21 @@ def test_every_image_is_looked_at_once_and_never_again(
 def test_features_in_memory_are_those_in_the_file(
     weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
-    network = config(weights, trained="head").network
-    in_memory = seen_through(network, loaded, CPU)
-    in_file = seen_through(network, loaded, CPU, cache=tmp_path / FEATURES)
+    frozen = config(weights, trained="head")
+    in_memory = embed(build_problem(frozen, loaded))
+    in_file = embed(build_problem(frozen, loaded), cache=tmp_path / FEATURES)
     everything = slice(None)
-    one, two = (part.split.train.values.take(everything) for part in (in_memory, in_file))
-    assert np.array_equal(one, two)
-    assert (in_memory.mean, in_memory.std) == (in_file.mean, in_file.std)
+    first, second = (part.split.train.values.take(everything) for part in (in_memory, in_file))
+    assert np.array_equal(first, second)
+    one, two = in_memory.data, in_file.data
+    assert (one.mean, one.std) == (two.mean, two.std)
 
 
-def test_what_was_seen_already_is_not_seen_again(weights: Path, loaded: LoadedData) -> None:
-    network = config(weights, trained="head").network
-    seen = seen_through(network, loaded, CPU)
-    assert seen_through(network, seen, CPU) is seen
-    assert seen.source is loaded
-    assert seen_through(config(weights, trained="all").network, loaded, CPU) is loaded
+def test_the_images_behind_the_features_stay_at_hand(weights: Path, loaded: LoadedData) -> None:
+    seen = embed(build_problem(config(weights, trained="head"), loaded))
+    assert seen.data.source is loaded
+    problem = build_problem(config(weights, trained="all"), loaded)
+    assert embed(problem) is problem
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage", None])
@@ -227,16 +230,17 @@ def test_a_damaged_file_of_features_is_refused_with_the_remedy(
         np.save(path, np.zeros((3, 2), dtype=np.float32))
     else:
         path.write_bytes(damage)
-    network = config(weights, trained="head").network
+    frozen = config(weights, trained="head")
     with pytest.raises(CheckpointError, match="Remove it and give the same command again"):
-        seen_through(network, loaded, CPU, cache=path)
+        embed(build_problem(frozen, loaded), cache=path)
 
 
 def test_a_frozen_network_for_vectors_is_refused(weights: Path) -> None:
-    network = config(weights, trained="head").network
+    frozen = config(weights, trained="head")
     vectors = load_data(RunConfig.from_settings({"data": {"name": "toy-vectors"}}).data)
+    problem = build_problem(frozen, vectors)
     with pytest.raises(ConfigError, match="takes images, and this data are vectors of 2 numbers"):
-        seen_through(network, vectors, CPU)
+        embed(problem)
 
 
 def test_another_file_of_weights_is_another_run(
@@ -244,12 +248,12 @@ def test_another_file_of_weights_is_another_run(
 ) -> None:
     mine = tmp_path / "mine.safetensors"
     mine.write_bytes(weights.read_bytes())
-    run(config(mine, trained="head"), loaded, tmp_path / "run")
-    run(config(weights, trained="head"), loaded, tmp_path / "run")  # the same, elsewhere
+    run_in(tmp_path / "run", config(mine, trained="head"), loaded)
+    run_in(tmp_path / "run", config(weights, trained="head"), loaded)  # the same, elsewhere
     other = build_backbone(SMALL, loaded.split.sample_shape, [0.4] * 3, [0.2] * 3, generator(8))
     save_file(other.state_dict(), mine)
     with pytest.raises(OnesidedError, match="holds another run"):
-        run(config(mine, trained="head"), loaded, tmp_path / "run")
+        run_in(tmp_path / "run", config(mine, trained="head"), loaded)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +263,8 @@ def test_another_file_of_weights_is_another_run(
 def test_methods_learn_on_frozen_features_and_score_images(
     method: str, settings: object, weights: Path, loaded: LoadedData
 ) -> None:
-    trained = train(config(weights, trained="head", method=method, settings=settings), loaded)
+    frozen = config(weights, trained="head", method=method, settings=settings)
+    trained = train(embed(build_problem(frozen, loaded)))
     assert loaded.split.test is not None
     scores = trained.predictor.scores(loaded.split.test.values)
     assert np.isfinite(scores).all()
@@ -289,7 +294,7 @@ def names_in(folder: Path) -> Sequence[str]:
 def test_overwriting_a_run_removes_its_features(
     weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
-    run(config(weights, trained="head"), loaded, tmp_path / "run")
+    run_in(tmp_path / "run", config(weights, trained="head"), loaded)
     assert FEATURES in names_in(tmp_path / "run")
-    run(config(weights, trained="all"), loaded, tmp_path / "run", overwrite=True)
+    run_in(tmp_path / "run", config(weights, trained="all"), loaded, overwrite=True)
     assert FEATURES not in names_in(tmp_path / "run")

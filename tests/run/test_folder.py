@@ -17,6 +17,7 @@ from onesided.run.folder import (
     OURS,
     RESULT,
     RunFolder,
+    check_place,
     csv_text,
     environment,
     read_json,
@@ -86,7 +87,7 @@ def test_a_run_owns_its_folder_from_the_first_file_on(tmp_path: Path) -> None:
 def test_files_of_others_are_refused_and_survive_overwriting(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(OnesidedError, match="is not empty and holds no run"):
-        RunFolder(tmp_path, "mine").claim(overwrite=False)
+        check_place(tmp_path)
     for name in OURS:
         (tmp_path / name).write_text("old")
     (tmp_path / ".last.pt.123.part").write_text("half")
@@ -97,7 +98,7 @@ def test_files_of_others_are_refused_and_survive_overwriting(tmp_path: Path) -> 
 def test_a_lone_file_of_ours_without_a_manifest_is_somebodys(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("my own recipe")
     with pytest.raises(OnesidedError, match="holds no run"):
-        RunFolder(tmp_path, "mine").claim(overwrite=False)
+        check_place(tmp_path)
     assert (tmp_path / "config.toml").read_text() == "my own recipe"
 
 
@@ -113,7 +114,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for overwrite in (False, True):
         with pytest.raises(OnesidedError, match="is a file"):
-            RunFolder(tmp_path / "file", "mine").claim(overwrite=overwrite)
+            check_place(tmp_path / "file", overwrite=overwrite)
         with pytest.raises(OnesidedError, match="Cannot make the folder"):
             RunFolder(tmp_path / "file" / "run", "mine").claim(overwrite=overwrite)
 

@@ -15,10 +15,9 @@ from onesided.run.load import (
     LoadedData,
     channel_statistics,
     load_data,
-    negatives_for_evaluation,
     place,
-    training_split,
 )
+from onesided.run.problem import negatives_for_evaluation, training_split
 from tests.data.image_files import noise, write_png
 
 

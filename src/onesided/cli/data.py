@@ -124,7 +124,8 @@ def prepare(
 
 def _tell(prepared: "Prepared", *, as_json: bool, quiet: bool) -> None:
     """Print what became of the files."""
-    from onesided.cli.show import note, print_json, say, skipped_lines
+    from onesided.cli.show import note, print_json, say
+    from onesided.jobs.choices import skipped_lines
 
     if as_json:
         skipped = [{"file": file, "reason": reason} for file, reason in prepared.skipped]

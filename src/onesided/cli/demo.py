@@ -8,10 +8,9 @@ import typer
 from onesided.cli.options import Json, Quiet
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from collections.abc import Mapping, Sequence
 
-METHODS = ("ncpu", "ce")
-SEEDS = (0, 1, 2)
+    from rich.table import Table
 
 
 def demo(
@@ -27,38 +26,27 @@ def demo(
 
     Example: onesided demo
     """
-    from onesided.cli.fit import fit_settings
-    from onesided.cli.show import console, note, print_json, say, truth_table
-    from onesided.report import write_report
-    from onesided.run.compare import write_comparison
-    from onesided.run.demo import demo_settings
+    from onesided.cli.show import console, print_json, say, truth_table
+    from onesided.cli.terminal import Terminal
+    from onesided.jobs.demo import demonstrate
+    from onesided.run.compare import comparison_rows
 
-    note(
+    monitor = Terminal(quiet=quiet or as_json)
+    monitor.note(
         "Which digits are even? A few even ones are labelled, all others are not. "
-        "CE takes the unlabelled as odd; NcPU does not.",
-        quiet=quiet or as_json,
+        "CE takes the unlabelled as odd; NcPU does not."
     )
-    results: list[dict[str, Any]] = []
-    for seed in SEEDS:
-        for method in METHODS:
-            given = demo_settings(method, seed)
-            folder = output / f"{method}-{seed}"
-            result = fit_settings(
-                given, folder, preset=None, overwrite=False, quiet=quiet or as_json
-            )
-            results.append(result.content)
-    first = output / f"{METHODS[0]}-{SEEDS[0]}"
-    comparison = write_comparison(first, results)
-    page = write_report(first)
+    found = demonstrate(output, monitor)
+    results = [run.result for run in found.runs]
     if as_json:
-        print_json({"runs": comparison, "report": str(page)})
+        print_json({"runs": comparison_rows(results), "report": str(found.report)})
         return
     console.print(truth_table(results))
     console.print(_means(results))
-    say(f"Report: {page}")
+    say(f"Report: {found.report}")
 
 
-def _means(results: list[dict[str, Any]]) -> "Table":
+def _means(results: "Sequence[Mapping[str, Any]]") -> "Table":
     """Return mean and standard deviation over seeds, last epoch."""
     import numpy as np
     from rich.table import Table
@@ -66,7 +54,7 @@ def _means(results: list[dict[str, Any]]) -> "Table":
     table = Table(title="Mean ± standard deviation over seeds, last epoch", title_justify="left")
     for column in ("method", "OA", "F1", "AUC"):
         table.add_column(column, justify="left" if column == "method" else "right")
-    for method in METHODS:
+    for method in dict.fromkeys(result["method"] for result in results):
         rows = [result["test"] for result in results if result["method"] == method]
         cells = []
         for key in ("oa", "f1", "auc"):

@@ -1,5 +1,6 @@
 """`onesided evaluate`: what a run found, where it cuts, and how it compares with the truth."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,45 +29,26 @@ def evaluate(
     Example: onesided evaluate runs/quake --threshold recall=0.9 --labels truth.csv
     """
     from onesided.cli.show import console, print_json, result_tables, warn_of
-    from onesided.run.evaluate import compare_with_labels
-    from onesided.run.folder import read_result
+    from onesided.cli.terminal import Terminal
+    from onesided.jobs.evaluate import evaluate as run_job
 
-    silent = quiet or as_json
-    result = read_result(run) if threshold is None else _move(run, threshold, quiet=silent)
-    comparison = None if labels is None else compare_with_labels(run, labels)
+    monitor = Terminal(quiet=quiet or as_json)
+    found = run_job(run, labels=labels, threshold=threshold, monitor=monitor)
+    result, truth = found.result, found.truth
     if as_json:
-        told = {key: result.get(key) for key in TOLD} if comparison is None else comparison
-        print_json(told)
+        print_json({key: result.get(key) for key in TOLD} if truth is None else truth)
         return
-    if comparison is None:
+    if truth is None:
         for table in result_tables(result):
             console.print(table)
         warn_of(result)
         return
     assert labels is not None
-    _show_truth(result, comparison, labels.name, quiet=quiet)
-
-
-def _move(run: Path, threshold: str, *, quiet: bool) -> dict[str, Any]:
-    """Store another threshold, write the report again, and tell the reason."""
-    from onesided.cli.show import note
-    from onesided.metrics.threshold import parse_rule
-    from onesided.report import write_report
-    from onesided.run.compare import move_thresholds
-
-    result = move_thresholds(run, parse_rule(threshold))
-    page = write_report(run)
-    note(result["threshold_rule"]["explained"], quiet=quiet)
-    note(
-        f"Stored with the model; decisions, figures and {page} follow it. Pictures nearest the "
-        "old threshold are left out of the page.",
-        quiet=quiet,
-    )
-    return result
+    _show_truth(result, truth, labels.name, quiet=quiet)
 
 
 def _show_truth(
-    result: dict[str, Any], comparison: dict[str, Any], name: str, *, quiet: bool
+    result: Mapping[str, Any], comparison: Mapping[str, Any], name: str, *, quiet: bool
 ) -> None:
     from onesided.cli.show import beside_truth, console, note, truth_table
 

@@ -1,8 +1,7 @@
 """`onesided map`: from a few marked buildings to a score for every building of a place."""
 
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +16,9 @@ from onesided.cli.options import (
     RunSeed,
     Weights,
 )
+
+if TYPE_CHECKING:
+    from onesided.jobs.map import MapResult
 
 
 def map(
@@ -108,37 +110,13 @@ def map(
     Example: onesided map --image post.tif --footprints buildings.gpkg --positives ids.csv
     -o damage.gpkg
     """
-    from onesided.cli.drawing import (
-        Job,
-        check_goes_with_model,
-        conclude,
-        draw_by_model,
-        train_and_draw,
-    )
-    from onesided.cli.fit import flag_settings
-    from onesided.core.config import merge, parse_assignment
-    from onesided.geo.input.positives import read_truth
-    from onesided.geo.input.request import Request
-    from onesided.geo.output.mapping import MapFiles
+    from onesided.cli.fit import check_usable
+    from onesided.cli.options import settings_of
+    from onesided.cli.terminal import Terminal
+    from onesided.jobs.map import map_buildings
 
-    given = merge(
-        flag_settings(
-            {
-                "data.name": "chips",
-                "data.size": size,
-                "data.margin": margin,
-                "method.name": method,
-                "network.name": backbone,
-                "network.weights": weights,
-                "network.trained": "head" if freeze else None,
-                "train.epochs": epochs,
-                "prior": prior,
-                "seed": seed,
-            }
-        ),
-        *[parse_assignment(text) for text in assignments or []],
-    )
-    request = Request(
+    found = map_buildings(
+        output=output,
         image=image,
         pre=pre,
         footprints=footprints,
@@ -150,25 +128,49 @@ def map(
         id_column=id_column,
         footprints_crs=footprints_crs,
         image_crs=image_crs,
-        margin=0.5 if margin is None else margin,
+        test=test,
+        model=model,
+        run=run,
+        size=size,
+        margin=margin,
+        method=method,
+        preset=preset,
+        epochs=epochs,
+        seed=seed,
+        backbone=backbone,
+        weights=weights,
+        freeze=freeze,
+        prior=prior,
+        settings=settings_of(assignments),
+        overwrite=overwrite,
+        monitor=Terminal(quiet=quiet or as_json),
     )
-    request.check(has_model=model is not None)
-    files = MapFiles.beside(output)
-    read = {"image": image, "pre": pre, "footprints": footprints, "points": points}
-    read |= {"positives": positives, "test": test}
-    files.check_apart({f"--{name}": path for name, path in read.items() if path and path.exists()})
-    with ExitStack() as stack:
-        job = Job(
-            request=request,
-            files=files,
-            folder=run or output.with_name(f"{output.stem}-run"),
-            truth=read_truth(test) if test else None,
-            stack=stack,
-            quiet=quiet or as_json,
+    _show(found, as_json=as_json)
+    check_usable(found.degenerate, allow_degenerate=allow_degenerate)
+
+
+def _show(found: "MapResult", *, as_json: bool) -> None:
+    from onesided.cli.show import print_json, say, warn
+
+    table, summary = found.table, found.summary
+    called = summary.value("unmarked, called positive")
+    if as_json:
+        print_json(
+            {
+                "files": [str(path) for path in found.files],
+                "buildings": len(table),
+                "scored": int(table.scored.sum()),
+                "called_positive": called,
+                "skipped": len(table.reasons),
+                "summary": [vars(line) for line in summary.lines],
+                "warnings": list(found.warnings),
+            }
         )
-        if model is None:
-            drawn = train_and_draw(job, given, preset or "quick", overwrite=overwrite)
-        else:
-            check_goes_with_model(given, preset)
-            drawn = draw_by_model(job, model, prior)
-    conclude(drawn, files, as_json=as_json, allow_degenerate=allow_degenerate)
+        return
+    for sentence in found.warnings:
+        warn(sentence)
+    say(
+        f"{len(table)} buildings: {int(table.marked.sum())} marked, {called} of the others "
+        f"called damaged, {len(table.reasons)} skipped."
+    )
+    say("\n".join(f"Wrote {path}" for path in found.files))

@@ -1,6 +1,6 @@
 """Options that several commands share, each declared once."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,57 +58,9 @@ Freeze = Annotated[
     bool, typer.Option("--freeze", help="Train only a head on features: fast without a GPU.")
 ]
 
-GOES_WITH = {
-    "--data": ("--root",),
-    "--table": ("--test", "--tolerate", "--cache"),
-    "-p and -u": ("-p", "-u", "-n", "--test", "--tolerate", "--cache"),
-}
-"""Which flags say something about which kind of data."""
 
+def settings_of(assignments: Sequence[str] | None) -> "Settings":
+    """Return the settings that `--set KEY=VALUE` gave, later ones on top."""
+    from onesided.core.config import merge, parse_assignment
 
-def data_name(
-    data: str | None,
-    table: Path | None,
-    folders: Mapping[str, Path | None],
-    others: Mapping[str, object],
-) -> str | None:
-    """Return the name of the data that the flags give, or say which do not go together."""
-    from onesided.core.errors import ConfigError
-
-    given = [flag for flag, value in {**folders, **others}.items() if value is not None]
-    kinds = {"--data": data, "--table": table, "-p and -u": folders["-p"] or folders["-u"]}
-    named = [kind for kind, value in kinds.items() if value is not None]
-    if len(named) > 1:
-        raise ConfigError(
-            "Give one kind of data: --data, or --table, or -p with -u; "
-            f"got {' beside '.join(named)}."
-        )
-    if not named:
-        return None
-    allowed = GOES_WITH[named[0]]
-    for flag in given:
-        if flag not in allowed:
-            fitting = " or ".join(kind for kind, flags in GOES_WITH.items() if flag in flags)
-            raise ConfigError(f"{flag} goes with {fitting}, not with {named[0]}. Leave it out.")
-    if named[0] != "-p and -u":
-        return data or "table"
-    for flag, what in (("-p", "positives"), ("-u", "unlabelled items")):
-        if folders[flag] is None:
-            raise ConfigError(f"Two folders are needed; {flag} FOLDER of {what} is missing.")
-    return "folders"
-
-
-def without_strangers(from_file: "Settings", said: "Settings") -> "Settings":
-    """Return a file's settings without those of a data set or method that is not meant.
-
-    The positive classes of CIFAR-10 mean nothing in CIFAR-100, and NcPU's settings are
-    unknown to nnPU.
-    """
-    kept = dict(from_file)
-    for part in ("data", "method", "network"):
-        old, new = from_file.get(part), said.get(part)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            name = new.get("name", old.get("name"))
-            if name != old.get("name"):
-                del kept[part]
-    return kept
+    return merge(*map(parse_assignment, assignments or []))

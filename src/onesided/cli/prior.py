@@ -1,6 +1,6 @@
 """`onesided prior`: how many of the unlabelled are positive, with intervals and doubts."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +14,10 @@ from onesided.cli.options import (
     Seed,
     Table,
     Unlabelled,
-    data_name,
 )
+
+if TYPE_CHECKING:
+    from onesided.priors import PriorEstimate
 
 
 def prior(
@@ -36,53 +38,30 @@ def prior(
 
     Example: onesided prior -p damaged/ -u buildings/ --estimator km2,bbe
     """
-    from onesided.cli.fit import flag_settings
-    from onesided.cli.show import counting, print_json
-    from onesided.core.config import merge, nearest, parse_assignment
-    from onesided.core.errors import ConfigError
-    from onesided.engine.fit import Watcher
-    from onesided.priors import agreement
-    from onesided.run.config import data_config
-    from onesided.run.load import load_data
-    from onesided.run.prior import ESTIMATORS, bbe_prior, kernel_prior
+    from onesided.cli.options import settings_of
+    from onesided.cli.show import print_json
+    from onesided.cli.terminal import Terminal
+    from onesided.jobs.prior import estimate_prior
 
-    names = [name.strip() for name in estimator.split(",") if name.strip()]
-    for name in names:
-        if name not in ESTIMATORS:
-            raise ConfigError(f"There is no estimator '{name}'.{nearest(name, ESTIMATORS)}")
-    folders = {"-p": positives, "-u": unlabelled}
-    given = merge(
-        flag_settings(
-            {
-                "data.name": data_name(data, table, folders, {"--root": root}),
-                "data.root": root,
-                "data.positive_folder": positives,
-                "data.unlabelled_folder": unlabelled,
-                "data.table": table,
-            }
-        ),
-        *map(parse_assignment, assignments or []),
+    found = estimate_prior(
+        positives,
+        unlabelled,
+        table=table,
+        data=data,
+        root=root,
+        estimators=[name.strip() for name in estimator.split(",") if name.strip()],
+        settings=settings_of(assignments),
+        seed=seed,
+        monitor=Terminal(quiet=quiet or as_json),
     )
-    silent = quiet or as_json
-    with counting("reading", quiet=silent) as counter:
-        loaded = load_data(data_config(given.get("data", {}), "configuration"), counter)
-    estimates = []
-    for name in names:
-        with counting(f"estimating by {name}", quiet=silent) as counter:
-            watcher = Watcher(step=counter.step)
-            estimates.append(
-                bbe_prior(loaded, seed, watcher)
-                if name == "bbe"
-                else kernel_prior(name, loaded.split, seed)
-            )
-    warnings = agreement(estimates)
+    rows, warnings = [_row(estimate) for estimate in found.estimates], list(found.warnings)
     if as_json:
-        print_json({"estimates": [_row(estimate) for estimate in estimates], "warnings": warnings})
+        print_json({"estimates": rows, "warnings": warnings})
         return
-    _show([_row(estimate) for estimate in estimates], warnings)
+    _show(rows, warnings)
 
 
-def _row(estimate: Any) -> dict[str, Any]:  # noqa: ANN401 - its class is imported lazily
+def _row(estimate: "PriorEstimate") -> dict[str, Any]:
     return {
         "method": estimate.method,
         "value": estimate.value,

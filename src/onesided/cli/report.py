@@ -22,14 +22,9 @@ def report(
     Example: onesided report runs/quake
     """
     from onesided.cli.show import print_json, say
-    from onesided.report import write_report
+    from onesided.jobs.evaluate import report as write_report
 
-    labelled = None
-    if labels is not None:
-        from onesided.run.evaluate import compare_with_labels
-
-        labelled = compare_with_labels(run, labels)
-    path = write_report(run, labelled=labelled)
+    path = write_report(run, labels=labels)
     if as_json:
         print_json({"report": str(path)})
     elif not quiet:

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -18,17 +18,13 @@ from rich.progress import (
 )
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from onesided.core.clock import Clock
-    from onesided.run.config import RunConfig
-    from onesided.run.load import LoadedData
+from onesided.core.monitor import Phase
 
 # Progress and notices go to stderr, so that stdout holds results only. A file may be called
 # [red] or :smile:, so nothing in a text is taken for markup.
 console = Console(markup=False, emoji=False, highlight=False)
 notes = Console(markup=False, emoji=False, highlight=False, stderr=True)
 
-MOST_SKIPPED = 5
 CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\n")}
 
 
@@ -63,18 +59,6 @@ def warn_of(result: Mapping[str, Any]) -> None:
         warn(sentence)
 
 
-def skipped_lines(skipped: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a line for each of the first files that could not be read, and one for the rest."""
-    lines = [f"Skipped {name}: it {reason}." for name, reason in skipped[:MOST_SKIPPED]]
-    more = len(skipped) - len(lines)
-    return [*lines, f"And {count(more, 'more file')} that cannot be read."] if more else lines
-
-
-def count(number: int, singular: str, plural: str | None = None) -> str:
-    """Return `1 epoch` or `2 epochs`."""
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
-
-
 def print_json(content: object) -> None:
     """Print one JSON object to stdout."""
     sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
@@ -98,7 +82,7 @@ def counting(what: str, *, quiet: bool) -> Iterator["Counter"]:
         yield Counter(progress, progress.add_task(what, total=None, told=""))
 
 
-class Counter:
+class Counter(Phase):
     """One line of progress."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
@@ -107,10 +91,6 @@ class Counter:
     def __call__(self, done: int, total: int | None) -> None:
         """Show `done` of `total`."""
         self.progress.update(self.task, completed=done, total=total)
-
-    def step(self, clock: "Clock") -> None:
-        """Show a training step as a position in its stage."""
-        self(clock.epoch * clock.steps + clock.step + 1, clock.epochs * clock.steps)
 
     def epoch(self, row: Mapping[str, Any]) -> None:
         """Show what held-out P and U said after an epoch, and ring the live alarm."""
@@ -209,70 +189,6 @@ def beside_truth(comparison: Mapping[str, Any], title: str) -> Table:
         estimated = f"{row['leaning']} {numbers[0]}".strip()
         table.add_row(row["label"], estimated, interval, numbers[1])
     return table
-
-
-def chosen_lines(config: "RunConfig", loaded: "LoadedData", preset: str | None) -> list[str]:
-    """Return in one line each what was chosen for this data."""
-    split, card, train = loaded.split, config.method.card, config.train
-    labelled = int(split.train.labelled.sum())
-    held_out = "" if split.validation is None else f", {len(split.validation)} held out"
-    rows = len(split.train)
-    lines = [
-        f"Data: {count(labelled, 'positive')}, {rows - labelled} unlabelled{held_out}.",
-        _size_line(config, split.sample_shape),
-        f"Method: {card.title}, learning rate {train.learning_rate:g}.",
-        f"Preset: {preset or 'none, all settings are given'}; {count(train.epochs, 'epoch')} "
-        f"of batches of {train.batch_size}.",
-        _network_line(config, split.sample_shape),
-    ]
-    return [*lines, *_prior_lines(config), *_negative_lines(config, loaded)]
-
-
-def _prior_lines(config: "RunConfig") -> list[str]:
-    title, prior = config.method.card.title, config.prior
-    if prior == "auto" or config.method.needs.prior:
-        return []
-    if not isinstance(prior, float):
-        return [f"{title} needs no prior, so {prior} is not looked for; a number would be used."]
-    cut = "threshold and " if config.threshold.name == "prior" else ""
-    return [f"{title} needs no prior; {prior} serves the {cut}estimates only."]
-
-
-def _network_line(config: "RunConfig", shape: Sequence[int]) -> str:
-    if config.network.name != "auto":
-        return f"Network: {config.network.in_words(shape)}."
-    name, kind = ("small", "images") if len(shape) == 3 else ("mlp", "vectors")
-    chosen = config.network.model_copy(update={"name": name})
-    return f"Network: {chosen.in_words(shape)}, chosen for {kind}."
-
-
-def _size_line(config: "RunConfig", shape: Sequence[int]) -> str:
-    if len(shape) == 1:
-        return f"Samples: vectors of {count(shape[0], 'number')}."
-    channels, height, width = shape
-    given = getattr(config.data, "image_size", None)
-    origin = {None: "", 0: ", chosen from the data"}.get(given, ", as given")
-    return f"Image size: {height}x{width} with {count(channels, 'channel')}{origin}."
-
-
-def _negative_lines(config: "RunConfig", loaded: "LoadedData") -> list[str]:
-    from onesided.run.load import training_split
-
-    known, title = loaded.known_negatives, config.method.card.title
-    if known is None:
-        return []
-    if not config.method.uses_negatives:
-        return [
-            f"Known negatives: {title} does not learn from them; all {len(known)} are used in "
-            "evaluation only."
-        ]
-    training = training_split(loaded, config.method)
-    mask = training.train.negative
-    parts = [f"{0 if mask is None else int(mask.sum())} taught as sure negatives"]
-    if loaded.split.clean is None and training.clean is not None:
-        each = len(training.clean) // 2
-        parts.append(f"{each} beside {count(each, 'positive')} as clean set")
-    return [f"Known negatives: {', '.join(parts)}, {len(known.held_out)} held out."]
 
 
 def percent(value: float | None) -> str:

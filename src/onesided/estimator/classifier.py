@@ -25,7 +25,6 @@ from onesided.data.read.arrays import ChannelAxis, checked_values, from_arrays
 from onesided.data.read.folder import OneSided
 from onesided.engine.model_file import ModelDescription, load_model
 from onesided.engine.predict import Predictor
-from onesided.engine.train_config import choose_device
 from onesided.estimator.inputs import (
     Items,
     checked_labels,
@@ -53,10 +52,10 @@ from onesided.estimator.settings import (
 from onesided.estimator.telling import tell_of_data, warn_of, watcher
 from onesided.metrics.pu import PUEvaluation, proxy_auc
 from onesided.run.config import OwnConfig
-from onesided.run.embed import seen_through
-from onesided.run.execute import check_needs, judge_run, train
-from onesided.run.load import divide_own, training_split
-from onesided.run.presets import resolve
+from onesided.run.execute import run_in_memory
+from onesided.run.load import divide_own
+from onesided.run.presets import plan_run
+from onesided.run.problem import build_problem
 
 KINDS: tuple[str, ...] = get_args(ImageKind)
 
@@ -66,6 +65,16 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Samples are features (N, D), images (N, H, W), (N, H, W, C) or (N, C, H, W), or a list of
     paths of image files; labels are 1 for positive and 0 or -1 for unlabelled.
+
+    Example:
+        >>> import numpy as np
+        >>> from onesided import PUClassifier
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> X, truth = load_breast_cancer(return_X_y=True)
+        >>> y = truth * (np.arange(len(truth)) % 3 == 0)  # a third of the positives is labelled
+        >>> estimator = PUClassifier(epochs=5).fit(X, y)
+        >>> estimator.predict_proba(X).shape
+        (569, 2)
 
     Args:
         method: Name of the method, see `onesided methods`.
@@ -141,21 +150,19 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         images = holds_paths(X) or has_image_axes(X)
         given = given_settings(self.get_params(), images=images, seed=seed_of(self.random_state))
         # What is wrong is told before anything is read.
-        data_settings = resolve(given, self.preset, where="PUClassifier").data
+        plan = plan_run(given, self.preset, where="PUClassifier")
+        data_settings = plan.checked.data
         assert isinstance(data_settings, OwnConfig), "`given_settings` names people's own data"
         fewest = checked_minimum(self.min_positives)
         data, labels = self._read(X, y, data_settings)
         loaded = divide_own(data, data_settings, fewest=fewest)
         tell_of_data(loaded, verbose=self.verbose)
-        config = resolve(given, self.preset, loaded.split, where="PUClassifier")
-        check_needs(config, training_split(loaded, config.method))
-        loaded = seen_through(config.network, loaded, choose_device(config.train.device))
+        problem = build_problem(plan.for_data(loaded.split), loaded)
         try:
-            trained = train(config, loaded, watcher=watcher(verbose=self.verbose))
+            judged = run_in_memory(problem, watcher(verbose=self.verbose))
         except Interrupted as error:
             # A run folder would go on from here; an estimator has none.
             raise KeyboardInterrupt("Training was stopped, and nothing of it is kept.") from error
-        judged = judge_run(config, loaded, trained)
         result = judged.result | {"data": "files" if holds_paths(X) else "arrays"}
         self.classes_ = classes_of(labels, self.labels_mean)
         if images:

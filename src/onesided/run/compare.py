@@ -17,16 +17,18 @@ COMPARED = "compare"
 KEPT = ("method", "seed", "test", "pu", "seconds")
 
 
-def compared_names(text: str, main: str) -> list[str]:
-    """Return the methods of a comma-separated list, each known and none the main one."""
-    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not names:
+def compared_names(names: Sequence[str] | None, main: str) -> list[str]:
+    """Return the methods to train beside the main one, each known and none twice."""
+    if names is None:
+        return []
+    chosen = list(dict.fromkeys(name.strip() for name in names if name.strip()))
+    if not chosen:
         raise ConfigError("--compare names no method. Give some, such as: --compare ce,nnpu")
-    for name in names:
+    for name in chosen:
         method_named(name)
         if name == main:
             raise ConfigError(f"--compare names {name}, which is the method of the run itself.")
-    return names
+    return chosen
 
 
 def baseline_settings(given: Mapping[str, Any], name: str) -> Settings:

@@ -18,35 +18,32 @@ from onesided.core.errors import CheckpointError, ConfigError
 from onesided.data.problem.dataset import Joined, Selection
 from onesided.engine.checkpoint import replacing
 from onesided.engine.embed import features_of
+from onesided.engine.train_config import choose_device
 from onesided.nets.build import NetworkConfig, build_backbone, give_first_weights
 from onesided.nets.standardise import Backbone
 from onesided.run.load import LoadedData, channel_statistics
+from onesided.run.problem import Problem
 
 Progress = Callable[[int, int], None]
 
 
-def seen_through(
-    network: NetworkConfig,
-    loaded: LoadedData,
-    device: torch.device,
-    *,
-    cache: Path | None = None,
-    progress: Progress | None = None,
-) -> LoadedData:
-    """Return the data as the network that learns sees it: as it is, or as features.
+def embed(
+    problem: Problem, *, cache: Path | None = None, progress: Progress | None = None
+) -> Problem:
+    """Return the problem as the network that learns sees it: as it is, or as features.
 
     Args:
-        network: Says whether a frozen network stands before the one that learns.
-        loaded: The data; what was seen through a network already is left as it is.
-        device: Where the frozen network runs.
+        problem: Its settings say whether a frozen network stands before the one that learns.
         cache: File of features, read if it is there and else written; None keeps them in
             memory.
         progress: Told how many of how many images are done.
     """
-    if network.trained == "all" or loaded.embedder is not None:
-        return loaded
+    network, loaded = problem.config.network, problem.data
+    if network.trained == "all":
+        return problem
     embedder = build_embedder(network, loaded)
-    images = _Images(loaded)
+    images = _Images(problem)
+    device = choose_device(problem.config.train.device)
     pieces = images.through(embedder, device, progress or (lambda done, total: None))
     if cache is None:
         features = np.concatenate(list(pieces))
@@ -56,10 +53,17 @@ def seen_through(
             write_features(cache, shape, pieces)
         wait_for_all()
         features = read_features(cache, shape)
-    seen = images.replaced_by(features, loaded)
+    seen = images.replaced_by(features, problem)
     mean, std = channel_statistics(seen.split.train.values)
-    split = replace(seen.split, kind="vector")
-    return replace(seen, split=split, mean=mean, std=std, embedder=embedder, images=loaded)
+    data = replace(
+        seen.data,
+        split=replace(seen.split, kind="vector"),
+        mean=mean,
+        std=std,
+        embedder=embedder,
+        images=loaded,
+    )
+    return replace(seen, data=data, training=replace(seen.training, kind="vector"))
 
 
 def build_embedder(network: NetworkConfig, loaded: LoadedData) -> Backbone:
@@ -78,10 +82,10 @@ def build_embedder(network: NetworkConfig, loaded: LoadedData) -> Backbone:
 class _Images:
     """All images of a data set, each once, however many parts it is in."""
 
-    def __init__(self, loaded: LoadedData) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.pools: list[np.ndarray | Joined] = []
         self.rows: list[np.ndarray] = []
-        for selection in _selections(loaded):
+        for selection in _selections(problem):
             number = self._number_of(selection.pool)
             self.rows[number] = np.union1d(self.rows[number], selection.index)
 
@@ -107,8 +111,8 @@ class _Images:
                 progress(done, len(self))
                 yield piece
 
-    def replaced_by(self, features: np.ndarray, loaded: LoadedData) -> LoadedData:
-        """Return the data with every selection of images as one of features."""
+    def replaced_by(self, features: np.ndarray, problem: Problem) -> Problem:
+        """Return the problem with every selection of images as one of features."""
         before = np.concatenate([[0], np.cumsum([len(rows) for rows in self.rows])])
 
         def of(selection: Selection) -> Selection:
@@ -116,7 +120,7 @@ class _Images:
             place = np.searchsorted(self.rows[number], selection.index)
             return Selection(features, (before[number] + place).astype(np.int64))
 
-        seen: LoadedData = _with_selections(loaded, of)
+        seen: Problem = _with_selections(problem, of)
         return seen
 
 

@@ -1,6 +1,5 @@
-"""RunConfig to result: load, split, prior, build, fit, evaluate, write."""
+"""From a problem to a result: embed, prior, build, fit, score, judge, write."""
 
-import hashlib
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,23 +9,19 @@ import numpy as np
 import torch
 
 from onesided.core.batch import DataFacts
-from onesided.core.dist import rank, wait_for_all, world
-from onesided.core.errors import ConfigError, DataError, Interrupted
-from onesided.core.labels import UNKNOWN
+from onesided.core.dist import rank, wait_for_all
+from onesided.core.errors import Interrupted
 from onesided.core.rng import generator
-from onesided.data.problem.dataset import LabelledDataset, PUDataset, PUSplit
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher, fit
 from onesided.engine.log import EpochLog
 from onesided.engine.model_file import ModelDescription, save_model
 from onesided.engine.predict import Predictor
-from onesided.engine.train_config import choose_device
 from onesided.methods.base import Method
 from onesided.metrics.figure import PUEvaluation
 from onesided.nets.build import build_backbone, give_first_weights, seeded
-from onesided.run.config import RunConfig
 from onesided.run.describe import Trained, describe_model, describe_result
-from onesided.run.embed import seen_through
+from onesided.run.embed import embed
 from onesided.run.first_look import show_samples
 from onesided.run.folder import (
     FEATURES,
@@ -36,21 +31,19 @@ from onesided.run.folder import (
     RESULT,
     SCORED,
     SCORES,
+    Place,
     RunFolder,
-    check_place,
-    working_in,
 )
 from onesided.run.gallery import save_report_data
-from onesided.run.load import LoadedData, negatives_for_evaluation, training_split
 from onesided.run.prior import PriorUsed, find_prior
+from onesided.run.problem import Problem
 from onesided.run.scored import (
     Scored,
     judge,
     judge_held_out,
     prior_to_judge_by,
-    score_everything,
 )
-from onesided.run.threshold import check_rule, threshold_after_training
+from onesided.run.threshold import threshold_after_training
 
 
 @dataclass(frozen=True)
@@ -87,137 +80,79 @@ class Judged:
 
 
 def run(
-    config: RunConfig,
-    loaded: LoadedData,
-    path: Path,
-    *,
-    overwrite: bool = False,
+    problem: Problem,
+    place: Place,
     watcher: Watcher | None = None,
+    *,
+    features: Path | None = None,
 ) -> RunResult:
-    """Do the run, or go on with it, or return what it already found."""
-    training = training_split(loaded, config.method)
-    check_needs(config, training)
-    unseen = negatives_for_evaluation(loaded, config.method)
-    split_hash, data_hash = _split_hash(training, unseen), training.content_hash()
-    identity = f"{config.fingerprint()[:24]}-{split_hash[:24]}-{data_hash[:24]}"
-    folder = RunFolder(path, identity, training.held_out_hash(unseen))
+    """Do the run, or go on with it, or return what it already found.
+
+    The caller holds the folder meanwhile, see `working_in`.
+
+    Args:
+        problem: What to train on.
+        place: Where to write.
+        watcher: Told how far it is.
+        features: File of a frozen network's features, where several runs on the same data share
+            one; None keeps them in the run folder.
+    """
+    watcher = watcher or Watcher()
+    config, hashes, path = problem.config, problem.hashes(), place.path
+    folder = RunFolder(path, hashes.identity, hashes.held_out)
     if rank() == 0:
-        check_place(path, overwrite=overwrite)
-    with working_in(path):
-        if rank() == 0:
-            folder.claim(overwrite=overwrite)
-        wait_for_all()
-        done = folder.finished()
-        if done is not None:
-            return RunResult(path, done)
-        if rank() == 0 and not (path / LAST).exists():
-            facts = {"seed": config.seed, "data_hash": data_hash, "split_hash": split_hash}
-            roles = training.roles()
-            if unseen is not None:
-                roles += [("validation-negative", name) for name in unseen.names]
-            folder.describe(config, roles, {**facts, "threads": torch.get_num_threads()})
-        try:
-            return _run(config, loaded, folder, watcher or Watcher())
-        except Interrupted as stop:
-            if overwrite:
-                stop.add_remedy("Leave --overwrite out then, or it begins anew.")
-            raise
-
-
-def _run(config: RunConfig, loaded: LoadedData, folder: RunFolder, watcher: Watcher) -> RunResult:
-    """Train what is not trained yet, judge it and write everything."""
-    path = folder.path
+        folder.claim(overwrite=place.overwrite)
+    wait_for_all()
+    done = folder.finished()
+    if done is not None:
+        return RunResult(path, done)
+    if rank() == 0 and not (path / LAST).exists():
+        facts = {"seed": config.seed, "data_hash": hashes.content, "split_hash": hashes.split}
+        folder.describe(config, problem.roles(), {**facts, "threads": torch.get_num_threads()})
     memory = Memory(
         Checkpoints(path / LAST, folder.identity),
         EpochLog(path / LOG, tensorboard=config.train.tensorboard),
     )
-    loaded = seen_through(
-        config.network,
-        loaded,
-        choose_device(config.train.device),
-        cache=path / FEATURES,
-        progress=watcher.embed,
-    )
-    trained = train(config, loaded, memory=memory, watcher=watcher)
-    if rank() == 0:
-        _finish(config, loaded, folder, trained)
+    try:
+        problem = embed(problem, cache=features or path / FEATURES, progress=watcher.embed)
+        trained = train(problem, memory=memory, watcher=watcher)
+    except Interrupted as stop:
+        if place.overwrite:
+            stop.add_remedy("Leave --overwrite out then, or it begins anew.")
+        raise
+    written = _finish(problem, folder, trained) if rank() == 0 else None
     wait_for_all()
-    result = folder.finished()
+    result = folder.finished() if written is None else written
     assert result is not None
     return RunResult(path, result)
 
 
+def run_in_memory(problem: Problem, watcher: Watcher | None = None) -> Judged:
+    """Do the run without a folder: nothing is kept but what is returned."""
+    problem = embed(problem)
+    return judge_run(problem, train(problem, watcher=watcher))
+
+
 def train(
-    config: RunConfig,
-    loaded: LoadedData,
-    *,
-    memory: Memory | None = None,
-    watcher: Watcher | None = None,
+    problem: Problem, *, memory: Memory | None = None, watcher: Watcher | None = None
 ) -> Trained:
     """Find the prior, build the method and fit it; only `memory` writes anything."""
-    loaded = seen_through(config.network, loaded, choose_device(config.train.device))
+    config = problem.config
     needed = config.method.needs.prior
-    prior = find_prior(config.prior, loaded.split, config.seed) if needed else None
-    split = training_split(loaded, config.method)
-    method = build_method(config, replace(loaded, split=split), prior)
+    prior = find_prior(config.prior, problem.split, config.seed) if needed else None
+    method = build_method(problem, prior)
     memory = memory or Memory()
     started = time.monotonic()
-    predictor = fit(method, split, config.train, seed=config.seed, memory=memory, watcher=watcher)
-    predictor = replace(predictor, embedder=loaded.embedder)
+    predictor = fit(
+        method, problem.training, config.train, seed=config.seed, memory=memory, watcher=watcher
+    )
+    predictor = replace(predictor, embedder=problem.data.embedder)
     return Trained(predictor, prior, memory.log.seconds() or time.monotonic() - started)
 
 
-def check_needs(config: RunConfig, split: PUSplit) -> None:
-    """Refuse a method whose needs this data cannot meet, before anything is written."""
-    needs, title = config.method.needs, config.method.card.title
-    if needs.truth and (split.train.truth == UNKNOWN).any():
-        raise DataError(
-            f"{title} needs the true class of every training sample, and this data has no labels "
-            "for the unlabelled. Choose a method without 'truth' in onesided methods."
-        )
-    if needs.validation and split.validation is None:
-        raise DataError(
-            f"{title} needs held-out positives and unlabelled samples, and this split has none. "
-            "Set data.validation_positives and data.validation_unlabelled, or data.held_out."
-        )
-    if needs.clean and split.clean is None:
-        raise DataError(
-            f"{title} needs a small clean set with negatives, and this split has none. "
-            "Give known negatives with -n, or add data.clean = 100 to a published data set, or "
-            "choose a method without 'clean' in onesided methods."
-        )
-    check_rule(
-        config.threshold,
-        unlabelled=int(split.train.unlabelled.sum()) + _unlabelled(split.validation),
-        held_out=split.validation is not None,
-    )
-    rows, batch = len(split.train), config.train.batch_size
-    if batch > rows:
-        raise ConfigError(
-            f"train.batch_size is {batch}, but there are only {rows} training samples. "
-            f"Use at most {rows}."
-        )
-    if batch % world():
-        raise ConfigError(
-            f"train.batch_size is {batch}, which {world()} processes cannot share equally."
-        )
-
-
-def _unlabelled(data: PUDataset | None) -> int:
-    return 0 if data is None else int(data.unlabelled.sum())
-
-
-def _split_hash(split: PUSplit, unseen: LabelledDataset | None) -> str:
-    """Return the split's hash, with the known negatives that only evaluation sees."""
-    if unseen is None:
-        return split.fingerprint()
-    words = "\x1e".join((split.fingerprint(), *unseen.names))
-    return hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def build_method(config: RunConfig, loaded: LoadedData, prior: PriorUsed | None) -> Method:
+def build_method(problem: Problem, prior: PriorUsed | None) -> Method:
     """Return the untrained method; its first weights depend on the seed alone."""
-    split = loaded.split
+    config, split = problem.config, problem.training
     facts = DataFacts(
         rows=len(split.train),
         labelled=int(split.train.labelled.sum()),
@@ -230,8 +165,8 @@ def build_method(config: RunConfig, loaded: LoadedData, prior: PriorUsed | None)
     backbone = build_backbone(
         network,
         split.sample_shape,
-        loaded.mean,
-        loaded.std,
+        problem.data.mean,
+        problem.data.std,
         generator(config.seed, "backbone"),
     )
     show_samples(backbone, split, config.seed)
@@ -240,14 +175,9 @@ def build_method(config: RunConfig, loaded: LoadedData, prior: PriorUsed | None)
         return config.method.build(facts, backbone)
 
 
-def _finish(
-    config: RunConfig,
-    loaded: LoadedData,
-    folder: RunFolder,
-    trained: Trained,
-) -> None:
-    """Write model, scores, report data and, last of all, the result."""
-    split, judged = loaded.split, judge_run(config, loaded, trained)
+def _finish(problem: Problem, folder: RunFolder, trained: Trained) -> dict[str, Any]:
+    """Write model, scores, report data and, last of all, the result; return that."""
+    split, judged = problem.split, judge_run(problem, trained)
     predictor, scored = judged.predictor, judged.scored
     save_model(folder.path, predictor.method, judged.model, embedder=predictor.embedder)
     parts = [split.train] if split.validation is None else [split.train, split.validation]
@@ -258,15 +188,17 @@ def _finish(
         ranked_rows(names, scored.unlabelled, predictor.threshold),
     )
     scored.save(folder.path / SCORED)
-    pictures = loaded.source.split
+    pictures = problem.data.source.split
     path = folder.path / REPORT_DATA
     save_report_data(path, pictures, scored.train, scored.held_out, predictor)
     folder.write_json(RESULT, judged.result)
+    return judged.result
 
 
-def judge_run(config: RunConfig, loaded: LoadedData, trained: Trained) -> Judged:
+def judge_run(problem: Problem, trained: Trained) -> Judged:
     """Score all there is, choose the threshold by it, and say how well that works."""
-    scored = score_everything(loaded, config.method, trained.predictor)
+    config, loaded = problem.config, problem.data
+    scored = score_everything(problem, trained.predictor)
     given = config.prior if isinstance(config.prior, float) else None
     known = trained.prior.value if trained.prior else given
     chosen = threshold_after_training(config.threshold, scored, known)
@@ -281,6 +213,21 @@ def judge_run(config: RunConfig, loaded: LoadedData, trained: Trained) -> Judged
     result["notices"] += chosen.notices
     model = describe_model(config, loaded, trained)
     return Judged(predictor, model, scored, evaluation, result)
+
+
+def score_everything(problem: Problem, predictor: Predictor) -> Scored:
+    """Return the scores of every part of the data; each sample is scored once."""
+    split, negatives = problem.split, problem.unseen_negatives
+    train, held_out, test = split.train, split.validation, split.test
+    return Scored(
+        train=predictor.scores(train.values),
+        train_labelled=train.labelled,
+        held_out=None if held_out is None else predictor.scores(held_out.values),
+        held_out_labelled=None if held_out is None else held_out.labelled,
+        test=None if test is None else predictor.scores(test.values),
+        test_truth=None if test is None else test.truth,
+        negatives=None if negatives is None else predictor.scores(negatives.values),
+    )
 
 
 def ranked_rows(

@@ -97,7 +97,6 @@ class RunFolder:
 
     def claim(self, *, overwrite: bool) -> None:
         """Make the folder ours: new, the same run again, or refused with the reason."""
-        check_place(self.path, overwrite=overwrite)
         if not overwrite and self._has(MANIFEST):
             self._check_owner()
         make_folder(self.path, instead="Choose another with -o.")
@@ -165,17 +164,32 @@ class RunFolder:
                 ) from None
 
 
-def check_place(path: Path, *, overwrite: bool) -> None:
+@dataclass(frozen=True)
+class Place:
+    """A folder that a run may be written to; `check_place` says so.
+
+    Attributes:
+        path: The folder; it need not be there yet.
+        overwrite: Whether another run in it is replaced.
+    """
+
+    path: Path
+    overwrite: bool = False
+
+
+def check_place(path: Path, *, overwrite: bool = False) -> Place:
     """Refuse a file, or a folder with files of other people; a run, ours or not, is let pass."""
+    place = Place(path, overwrite)
     if path.exists() and not path.is_dir():
         raise OnesidedError(f"{path} is a file, and -o takes a folder. Choose another name.")
     if overwrite or not path.exists() or (path / MANIFEST).exists():
-        return
+        return place
     if set(path.iterdir()) - {*half_written(path), path / CHIPS, path / CACHE}:
         raise OnesidedError(
             f"{path} is not empty and holds no run. Choose a new folder, or add a run to it with "
             "--overwrite (files that are not ours stay)."
         )
+    return place
 
 
 def half_written(path: Path) -> list[Path]:

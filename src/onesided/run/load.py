@@ -10,13 +10,7 @@ import numpy as np
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.problem.dataset import LabelledDataset, PUSplit, Selection
-from onesided.data.problem.negatives import (
-    KnownNegatives,
-    clean_from_negatives,
-    divide_negatives,
-    joined,
-    teach_negatives,
-)
+from onesided.data.problem.negatives import KnownNegatives, divide_negatives
 from onesided.data.problem.samples import Samples
 from onesided.data.problem.split import MINIMUM_POSITIVES, split_one_sided, split_source
 from onesided.data.read.agreement import Size
@@ -24,7 +18,6 @@ from onesided.data.read.cache import DecodeCache
 from onesided.data.read.folder import OneSided, read_class_folders, read_folders
 from onesided.data.read.table import read_table
 from onesided.data.sources import SOURCES
-from onesided.methods.base import MethodConfig
 from onesided.nets.standardise import Backbone
 from onesided.run.config import ChipsConfig, DataConfig, OwnConfig, SetConfig
 from onesided.storage.names import original_name
@@ -43,7 +36,7 @@ class LoadedData:
         mean: Per channel (0-1 scale) or feature.
         std: Likewise.
         known_negatives: Samples known to be negative, apart from the split: which of them
-            are trained on depends on the method, see `training_split`.
+            are trained on depends on the method, see `Problem`.
         notices: What a person should be told, one sentence each.
         skipped: Unreadable files with the reason.
         feature_names: What the numbers of a sample are called, where somebody named them.
@@ -65,32 +58,6 @@ class LoadedData:
     def source(self) -> "LoadedData":
         """The data as it was read: what people look at, and what a model file must take."""
         return self if self.images is None else self.images
-
-
-def training_split(loaded: LoadedData, method: MethodConfig) -> PUSplit:
-    """Return the split as this method trains on it: with known negatives where it uses them.
-
-    A method that needs a clean set and has none gets it from the known negatives first.
-    """
-    split, negatives = loaded.split, loaded.known_negatives
-    if negatives is None or not method.uses_negatives:
-        return split
-    taught = negatives.train
-    if method.needs.clean and split.clean is None:
-        part = clean_from_negatives(split, taught)
-        split, taught = part.split, part.left
-    return teach_negatives(split, taught)
-
-
-def negatives_for_evaluation(loaded: LoadedData, method: MethodConfig) -> LabelledDataset | None:
-    """Return the known negatives that this method did not train on, None where there are none."""
-    negatives = loaded.known_negatives
-    if negatives is None:
-        return None
-    unseen = negatives.held_out
-    if not method.uses_negatives:
-        unseen = joined(negatives.train, unseen)
-    return unseen if len(unseen) else None
 
 
 def load_data(

@@ -14,13 +14,10 @@ from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.problem.dataset import Scenario
 from onesided.engine.checkpoint import replacing
-from onesided.engine.predict import Predictor
-from onesided.methods.base import MethodConfig
 from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.pu import evaluate_pu
 from onesided.metrics.truth import truth_metrics
-from onesided.run.load import LoadedData, negatives_for_evaluation
 from onesided.run.own_scores import Untold, own_prior, told_by
 from onesided.run.prior import PriorUsed
 
@@ -134,21 +131,6 @@ def _is_sound(name: str, values: np.ndarray | None) -> bool:
         return values.dtype.kind in "iu" and bool(np.isin(values, (NEGATIVE, POSITIVE)).all())
     # NaN compares as false.
     return values.dtype.kind == "f" and bool(((values >= 0) & (values <= 1)).all())
-
-
-def score_everything(loaded: LoadedData, method: MethodConfig, predictor: Predictor) -> Scored:
-    """Return the scores of every part of the data; each sample is scored once."""
-    train, held_out, test = loaded.split.train, loaded.split.validation, loaded.split.test
-    negatives = negatives_for_evaluation(loaded, method)
-    return Scored(
-        train=predictor.scores(train.values),
-        train_labelled=train.labelled,
-        held_out=None if held_out is None else predictor.scores(held_out.values),
-        held_out_labelled=None if held_out is None else held_out.labelled,
-        test=None if test is None else predictor.scores(test.values),
-        test_truth=None if test is None else test.truth,
-        negatives=None if negatives is None else predictor.scores(negatives.values),
-    )
 
 
 def prior_to_judge_by(

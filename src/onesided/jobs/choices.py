@@ -1,0 +1,83 @@
+"""What was chosen for this data, in one line each, told before training starts."""
+
+from collections.abc import Sequence
+
+from onesided.run.config import RunConfig
+from onesided.run.problem import Problem
+
+MOST_SKIPPED = 5
+
+
+def choices(problem: Problem, preset: str | None) -> list[str]:
+    """Return what a run will do, so that a person can stop it before it does."""
+    config, split = problem.config, problem.split
+    card, train = config.method.card, config.train
+    labelled = int(split.train.labelled.sum())
+    held_out = "" if split.validation is None else f", {len(split.validation)} held out"
+    rows = len(split.train)
+    return [
+        f"Data: {count(labelled, 'positive')}, {rows - labelled} unlabelled{held_out}.",
+        _size_line(config, split.sample_shape),
+        f"Method: {card.title}, learning rate {train.learning_rate:g}.",
+        f"Preset: {preset or 'none, all settings are given'}; {count(train.epochs, 'epoch')} "
+        f"of batches of {train.batch_size}.",
+        _network_line(config, split.sample_shape),
+        *_prior_lines(config),
+        *_negative_lines(problem),
+    ]
+
+
+def skipped_lines(skipped: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a line for each of the first files that could not be read, and one for the rest."""
+    lines = [f"Skipped {name}: it {reason}." for name, reason in skipped[:MOST_SKIPPED]]
+    more = len(skipped) - len(lines)
+    return [*lines, f"And {count(more, 'more file')} that cannot be read."] if more else lines
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    """Return `1 epoch` or `2 epochs`."""
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def _prior_lines(config: RunConfig) -> list[str]:
+    title, prior = config.method.card.title, config.prior
+    if prior == "auto" or config.method.needs.prior:
+        return []
+    if not isinstance(prior, float):
+        return [f"{title} needs no prior, so {prior} is not looked for; a number would be used."]
+    cut = "threshold and " if config.threshold.name == "prior" else ""
+    return [f"{title} needs no prior; {prior} serves the {cut}estimates only."]
+
+
+def _network_line(config: RunConfig, shape: Sequence[int]) -> str:
+    if config.network.name != "auto":
+        return f"Network: {config.network.in_words(shape)}."
+    name, kind = ("small", "images") if len(shape) == 3 else ("mlp", "vectors")
+    chosen = config.network.model_copy(update={"name": name})
+    return f"Network: {chosen.in_words(shape)}, chosen for {kind}."
+
+
+def _size_line(config: RunConfig, shape: Sequence[int]) -> str:
+    if len(shape) == 1:
+        return f"Samples: vectors of {count(shape[0], 'number')}."
+    channels, height, width = shape
+    given = getattr(config.data, "image_size", None)
+    origin = {None: "", 0: ", chosen from the data"}.get(given, ", as given")
+    return f"Image size: {height}x{width} with {count(channels, 'channel')}{origin}."
+
+
+def _negative_lines(problem: Problem) -> list[str]:
+    known, method, training = problem.data.known_negatives, problem.config.method, problem.training
+    if known is None:
+        return []
+    if not method.uses_negatives:
+        return [
+            f"Known negatives: {method.card.title} does not learn from them; all {len(known)} are "
+            "used in evaluation only."
+        ]
+    mask = training.train.negative
+    parts = [f"{0 if mask is None else int(mask.sum())} taught as sure negatives"]
+    if problem.split.clean is None and training.clean is not None:
+        each = len(training.clean) // 2
+        parts.append(f"{each} beside {count(each, 'positive')} as clean set")
+    return [f"Known negatives: {', '.join(parts)}, {len(known.held_out)} held out."]

@@ -1,0 +1,80 @@
+"""What a run found, where it cuts, how it compares with the truth: `onesided evaluate`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onesided.core.monitor import Monitor
+from onesided.jobs.settings import PathLike
+from onesided.metrics.threshold import parse_rule
+from onesided.report import write_report
+from onesided.run.compare import move_thresholds
+from onesided.run.evaluate import compare_with_labels
+from onesided.run.folder import read_result
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a finished run did.
+
+    Attributes:
+        result: The content of `result.json`: figures from held-out P and U, without negatives.
+        truth: The decisions against the labels that were given; None where none were.
+    """
+
+    result: Mapping[str, Any]
+    truth: Mapping[str, Any] | None = None
+
+
+def evaluate(
+    run: PathLike,
+    *,
+    labels: PathLike | None = None,
+    threshold: float | str | None = None,
+    monitor: Monitor | None = None,
+) -> Evaluation:
+    """Tell how a finished run did, or give it another threshold.
+
+    A threshold is stored with the model, for `rank` and for the report; labels never choose it.
+
+    Example:
+        >>> import onesided
+        >>> found = onesided.evaluate("runs/toy", threshold="top-k=30")
+        >>> found.result["threshold_rule"]["rule"]
+        'top-k=30'
+
+    Args:
+        run: Folder of a finished run.
+        labels: CSV file of true classes: item (or path) and label.
+        threshold: A number, or a rule such as "recall=0.9"; None leaves it as it is.
+        monitor: Told what happens.
+    """
+    run, monitor = Path(run), monitor or Monitor()
+    result = read_result(run) if threshold is None else _move(run, threshold, monitor)
+    truth = None if labels is None else compare_with_labels(run, Path(labels))
+    return Evaluation(result, truth)
+
+
+def report(run: PathLike, *, labels: PathLike | None = None) -> Path:
+    """Write the page of a finished run again, beside true labels where they are given.
+
+    Args:
+        run: Folder of a finished run.
+        labels: CSV file of true classes, to be shown beside the estimates.
+    """
+    run = Path(run)
+    truth = None if labels is None else compare_with_labels(run, Path(labels))
+    return write_report(run, labelled=truth)
+
+
+def _move(run: Path, threshold: float | str, monitor: Monitor) -> dict[str, Any]:
+    """Store another threshold, write the report again, and tell the reason."""
+    result = move_thresholds(run, parse_rule(threshold))
+    page = write_report(run)
+    monitor.note(result["threshold_rule"]["explained"])
+    monitor.note(
+        f"Stored with the model; decisions, figures and {page} follow it. Pictures nearest the "
+        "old threshold are left out of the page."
+    )
+    return result

@@ -1,0 +1,234 @@
+"""Train, or go on training, and leave a run folder behind: the job of `onesided fit`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from onesided.core.config import Settings, merge, read_toml
+from onesided.core.dist import rank
+from onesided.core.monitor import Monitor, Phase
+from onesided.data.read.cache import MappedImages
+from onesided.engine.fit import Watcher
+from onesided.engine.train_config import choose_device
+from onesided.jobs.choices import choices, skipped_lines
+from onesided.jobs.settings import PathLike, data_name, nested, without_strangers
+from onesided.report import write_report
+from onesided.run.compare import (
+    COMPARED,
+    baseline_settings,
+    compared_names,
+    write_comparison,
+)
+from onesided.run.execute import RunResult, run
+from onesided.run.folder import (
+    CACHE,
+    COMPARISON,
+    FEATURES,
+    REPORT,
+    RESULT,
+    Place,
+    check_place,
+    working_in,
+)
+from onesided.run.load import load_data
+from onesided.run.presets import Plan, plan_run
+from onesided.run.problem import Problem, build_problem
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a training found.
+
+    Attributes:
+        folder: The run folder: model, ranked pool (`scores.csv`), report and all the rest.
+        result: The content of `result.json`.
+        comparison: A row for this method and for each that was trained beside it; empty where
+            nothing was compared.
+        report: The page for people.
+    """
+
+    folder: Path
+    result: Mapping[str, Any]
+    comparison: tuple[Mapping[str, Any], ...]
+    report: Path
+
+    @property
+    def degenerate(self) -> str | None:
+        """Why the model is of no use: it calls everything or nothing positive. Else None."""
+        return RunResult(self.folder, dict(self.result)).degenerate
+
+
+def fit(
+    positives: PathLike | None = None,
+    unlabelled: PathLike | None = None,
+    *,
+    output: PathLike,
+    negatives: PathLike | None = None,
+    test: PathLike | None = None,
+    table: PathLike | None = None,
+    data: str | None = None,
+    root: PathLike | None = None,
+    method: str | None = None,
+    compare: Sequence[str] | None = None,
+    preset: str | None = None,
+    epochs: int | None = None,
+    seed: int | None = None,
+    backbone: str | None = None,
+    weights: PathLike | None = None,
+    freeze: bool = False,
+    prior: float | str | None = None,
+    threshold: float | str | None = None,
+    config: PathLike | None = None,
+    settings: Mapping[str, Any] | None = None,
+    device: str | None = None,
+    precision: str | None = None,
+    tolerate: float | None = None,
+    cache: PathLike | None = None,
+    overwrite: bool = False,
+    monitor: Monitor | None = None,
+) -> FitResult:
+    """Train a model from a few positives and an unlabelled pool, and write its run folder.
+
+    The same call goes on where a stopped one was, to the bit; a finished run is only read.
+
+    Example:
+        >>> import onesided
+        >>> found = onesided.fit(data="toy-images", method="ce", epochs=2, output="runs/toy")
+        >>> found.result["method"]
+        'ce'
+        >>> sorted(path.name for path in found.folder.glob("model.*"))
+        ['model.json', 'model.safetensors']
+
+    Args:
+        positives: Folder of positives.
+        unlabelled: Folder of everything else.
+        output: Run folder to write.
+        negatives: Folder of known negatives, to learn from too.
+        test: Folder with `positive` and `negative`, for reporting only.
+        table: Instead of folders, a CSV file: label, and path or numbers.
+        data: Instead of both, a data set by name.
+        root: Folder of that data set.
+        method: Name of the method, see `onesided methods`.
+        compare: Names of methods to train beside it, on the same split.
+        preset: How much to spend; None means quick, or nothing but `config` where that is given.
+        epochs: Passes over the data; None lets the preset choose.
+        seed: Seed of the run.
+        backbone: Network.
+        weights: A .safetensors file to start from.
+        freeze: Train only a head, on features of a frozen network.
+        prior: Share of positives among the unlabelled, or how to find it.
+        threshold: A number, or a rule such as "recall=0.9".
+        config: TOML file, for example a run's config.toml.
+        settings: Further settings by table; they win over what the other parameters say.
+        device: auto, cpu or cuda.
+        precision: auto, fp32 or bf16.
+        tolerate: Share of unreadable files to accept.
+        cache: Folder for decoded images; several runs share it.
+        overwrite: Replace another run in the output folder.
+        monitor: Told what happens.
+    """
+    folders = {"-p": positives, "-u": unlabelled, "-n": negatives}
+    others = {"--root": root, "--test": test, "--tolerate": tolerate, "--cache": cache}
+    flags = nested(
+        {
+            "data.name": data_name(data, table, folders, others),
+            "data.root": root,
+            "data.positive_folder": positives,
+            "data.unlabelled_folder": unlabelled,
+            "data.negative_folder": negatives,
+            "data.test_folder": test,
+            "data.table": table,
+            "data.tolerate": tolerate,
+            "method.name": method,
+            "network.name": backbone,
+            "network.weights": weights,
+            "network.trained": "head" if freeze else None,
+            "train.epochs": epochs,
+            "train.device": device,
+            "train.precision": precision,
+            "prior": prior,
+            "threshold": threshold,
+            "seed": seed,
+        }
+    )
+    said = merge(flags, settings or {})
+    from_file = without_strangers(read_toml(Path(config)), said) if config else {}
+    return fit_settings(
+        merge(from_file, said),
+        Path(output),
+        # A run's config.toml says everything itself; a preset goes beneath it if asked for.
+        preset=preset or (None if config else "quick"),
+        compare=compare,
+        cache=None if cache is None else Path(cache),
+        overwrite=overwrite,
+        monitor=monitor or Monitor(),
+    )
+
+
+def fit_settings(
+    given: Settings,
+    output: Path,
+    *,
+    preset: str | None,
+    compare: Sequence[str] | None = None,
+    cache: Path | None = None,
+    overwrite: bool = False,
+    monitor: Monitor,
+) -> FitResult:
+    """Train by settings: what is wrong with them is told before anything is read."""
+    plans = [plan_run(given, preset)]
+    for name in compared_names(compare, plans[0].checked.method_name):
+        plans.append(plan_run(baseline_settings(given, name), preset))
+    check_before_reading(plans[0])
+    place = check_place(output, overwrite=overwrite)
+    cache = cache or output / CACHE
+    with monitor.phase("reading") as phase:
+        loaded = load_data(plans[0].checked.data, phase, cache)
+    if isinstance(loaded.split.train.values.pool, MappedImages):
+        monitor.note(f"Decoded images are kept in {cache}.")
+    configs = [plan.for_data(loaded.split) for plan in plans]
+    # A recipe may add to the data of its method; what is compared has one split for all.
+    problems = [build_problem(replace(one, data=configs[0].data), loaded) for one in configs]
+    for sentence in (*skipped_lines(loaded.skipped), *loaded.notices):
+        monitor.note(sentence)
+    for sentence in choices(problems[0], preset):
+        monitor.note(sentence)
+    return _train_all(problems, place, monitor)
+
+
+def check_before_reading(plan: Plan) -> None:
+    """Refuse a device or a file of weights that is not there, before hours are spent."""
+    choose_device(plan.checked.train.device)
+    plan.checked.network.weights_file()
+
+
+def watcher(phase: Phase) -> Watcher:
+    """Return what training tells, as a phase shows it."""
+    return Watcher(step=phase.step, epoch=phase.epoch, embed=phase)
+
+
+def _train_all(problems: Sequence[Problem], place: Place, monitor: Monitor) -> FitResult:
+    """Do the first run in the output folder and the others below it; write the report."""
+    output, results = place.path, []
+    with working_in(output):
+        for number, problem in enumerate(problems):
+            name, title = problem.config.method_name, problem.config.method.card.title
+            if number:
+                place = check_place(output / COMPARED / name, overwrite=place.overwrite)
+            with monitor.phase(f"training {title}") as phase:
+                done = run(problem, place, watcher(phase), features=output / FEATURES)
+                results.append(done.content)
+        rows: list[dict[str, Any]] = []
+        if rank() == 0:
+            rows = write_comparison(output, results) if len(results) > 1 else []
+            if any(_is_older(output / REPORT, output / name) for name in (RESULT, COMPARISON)):
+                write_report(output)
+    return FitResult(output, results[0], tuple(rows), output / REPORT)
+
+
+def _is_older(page: Path, source: Path) -> bool:
+    """Whether the page has to be written: never again for a run that was finished before."""
+    if not source.exists():
+        return False
+    return not page.exists() or page.stat().st_mtime_ns < source.stat().st_mtime_ns

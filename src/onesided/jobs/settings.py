@@ -1,0 +1,76 @@
+"""From what a person gives to a job, to the settings of a run."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from onesided.core.config import Settings, merge
+from onesided.core.errors import ConfigError
+
+PathLike = str | Path
+
+GOES_WITH = {
+    "--data": ("--root",),
+    "--table": ("--test", "--tolerate", "--cache"),
+    "-p and -u": ("-p", "-u", "-n", "--test", "--tolerate", "--cache"),
+}
+"""Which flags say something about which kind of data."""
+
+
+def nested(flags: Mapping[str, object]) -> Settings:
+    """Return nested settings for the entries that are not None: `train.epochs` to a table."""
+    layers = []
+    for key, value in flags.items():
+        if value is None:
+            continue
+        setting: Any = str(value) if isinstance(value, Path) else value
+        for part in reversed(key.split(".")):
+            setting = {part: setting}
+        layers.append(setting)
+    return merge(*layers)
+
+
+def data_name(
+    data: str | None,
+    table: PathLike | None,
+    folders: Mapping[str, PathLike | None],
+    others: Mapping[str, object],
+) -> str | None:
+    """Return the name of the data that was given, or say what does not go together."""
+    given = [flag for flag, value in {**folders, **others}.items() if value is not None]
+    kinds = {"--data": data, "--table": table, "-p and -u": folders["-p"] or folders["-u"]}
+    named = [kind for kind, value in kinds.items() if value is not None]
+    if len(named) > 1:
+        raise ConfigError(
+            "Give one kind of data: --data, or --table, or -p with -u; "
+            f"got {' beside '.join(named)}."
+        )
+    if not named:
+        return None
+    allowed = GOES_WITH[named[0]]
+    for flag in given:
+        if flag not in allowed:
+            fitting = " or ".join(kind for kind, flags in GOES_WITH.items() if flag in flags)
+            raise ConfigError(f"{flag} goes with {fitting}, not with {named[0]}. Leave it out.")
+    if named[0] != "-p and -u":
+        return data or "table"
+    for flag, what in (("-p", "positives"), ("-u", "unlabelled items")):
+        if folders[flag] is None:
+            raise ConfigError(f"Two folders are needed; {flag} FOLDER of {what} is missing.")
+    return "folders"
+
+
+def without_strangers(from_file: Settings, said: Settings) -> Settings:
+    """Return a file's settings without those of a data set or method that is not meant.
+
+    The positive classes of CIFAR-10 mean nothing in CIFAR-100, and NcPU's settings are
+    unknown to nnPU.
+    """
+    kept = dict(from_file)
+    for part in ("data", "method", "network"):
+        old, new = from_file.get(part), said.get(part)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            name = new.get("name", old.get("name"))
+            if name != old.get("name"):
+                del kept[part]
+    return kept

@@ -1,0 +1,123 @@
+"""One training walks the line once: nothing is read, checked, divided or validated twice."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import onesided
+from onesided.core.monitor import Monitor
+from onesided.jobs import fit as job
+from onesided.run import embed as embedding
+from onesided.run import execute, folder, problem
+from onesided.run.config import RunConfig
+from tests.cli.pictures import draw_data
+
+SMALL = {"network": {"width": 0.125}, "train": {"batch_size": 16, "device": "cpu"}}
+ONCE = {
+    "training_split": problem,
+    "check_needs": problem,
+    "negatives_for_evaluation": problem,
+    "check_place": job,
+    "working_in": job,
+    "load_data": job,
+    "build_problem": job,
+    "run": job,
+    "write_report": job,
+    "embed": execute,
+    "train": execute,
+    "judge_run": execute,
+    "find_prior": execute,
+    "build_method": execute,
+    "build_embedder": embedding,
+}
+"""Functions of the line, by the module that calls them."""
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the calls of every function of the line."""
+    calls: Counter[str] = Counter()
+
+    def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: object, **named: object) -> object:
+            calls[name] += 1
+            return function(*given, **named)
+
+        return call
+
+    for name, module in ONCE.items():
+        monkeypatch.setattr(module, name, counting(name, getattr(module, name)))
+    checked = RunConfig.from_settings.__func__  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        RunConfig, "from_settings", classmethod(counting("RunConfig.from_settings", checked))
+    )
+    monkeypatch.setattr(folder, "read_result", counting("read_result", folder.read_result))
+    return calls
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return draw_data(tmp_path / "data")
+
+
+def train(data: Path, output: Path, **given: Any) -> job.FitResult:  # noqa: ANN401
+    given = {"method": "nnpu", "epochs": 1, "settings": SMALL, **given}
+    return onesided.fit(data / "P", data / "U", output=output, **given)
+
+
+def test_every_function_of_the_line_is_called_once(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = counted(monkeypatch)
+    backbone = {"backbone": "efficientnet_lite0", "freeze": True, "settings": {"train": {}}}
+    found = train(data, tmp_path / "run", **backbone)
+    assert calls == Counter([*ONCE, "RunConfig.from_settings"])
+    assert found.result == json.loads((tmp_path / "run" / "result.json").read_text())
+
+
+def test_a_finished_run_is_read_and_nothing_is_trained(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = train(data, tmp_path / "run")
+    calls = counted(monkeypatch)
+    again = train(data, tmp_path / "run")
+    assert again == first
+    assert calls["read_result"] == 1
+    assert calls["train"] == calls["embed"] == calls["write_report"] == 0
+
+
+def test_methods_beside_share_one_reading_and_one_file_of_features(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = counted(monkeypatch)
+    network = {"backbone": "efficientnet_lite0", "freeze": True, "settings": {}}
+    found = train(data, tmp_path / "run", compare=["ce", "upu"], prior=0.4, **network)
+    assert [row["method"] for row in found.comparison] == ["nnpu", "ce", "upu"]
+    assert calls["load_data"] == calls["working_in"] == calls["write_report"] == 1
+    assert calls["run"] == calls["build_problem"] == calls["RunConfig.from_settings"] == 3
+    assert len(list((tmp_path / "run").rglob("features.npy"))) == 1
+
+
+class Listening(Monitor):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.phases: list[str] = []
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+
+    def phase(self, title: str) -> Any:  # noqa: ANN401
+        self.phases.append(title)
+        return super().phase(title)
+
+
+def test_a_monitor_is_told_what_was_chosen_and_every_phase(data: Path, tmp_path: Path) -> None:
+    monitor = Listening()
+    train(data, tmp_path / "run", monitor=monitor)
+    assert monitor.phases == ["reading", "training nnPU"]
+    assert "Method: nnPU, learning rate 0.05." in monitor.notes
