@@ -20,6 +20,7 @@ from onesided.methods import method_named
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
 from onesided.run.config import RunConfig, SetConfig
 
+RECIPES = Path(str(resources.files("onesided") / "recipes"))
 Preset = Literal["quick", "standard", "evening", "paper"]
 
 # Steps a preset spends: what costs time is steps, whatever the size of the data. And the
@@ -227,5 +228,6 @@ def _paper_network(data_name: str) -> Settings:
 
 def recipe_settings(data_name: str, method_name: str) -> Settings:
     """Return the recipe of this data set and method; the method's own defaults where none is."""
-    path = resources.files("onesided") / "recipes" / data_name / f"{method_name}.toml"
-    return read_toml(Path(str(path))) if path.is_file() else {}
+    path = RECIPES / f"{method_name}.toml"
+    sections = read_toml(path) if path.is_file() else {}
+    return merge(sections.get("all", {}), sections[data_name]) if data_name in sections else {}
