@@ -16,7 +16,7 @@ from onesided.data.problem.dataset import PUDataset, PUSplit, Selection
 from onesided.data.sources import SOURCES
 from onesided.methods import METHODS
 from onesided.run.config import RunConfig
-from onesided.run.presets import recipe_settings, resolve
+from onesided.run.presets import plan_run, recipe_settings
 
 RECIPES = Path(__file__).with_name("recorded_recipes.json")
 CONFIGS = Path(__file__).with_name("recorded_configs.json")
@@ -115,7 +115,7 @@ def recipes() -> Settings:
 def outcome(given: Settings, preset: str, problem: Problem) -> dict[str, Any] | str:
     """Return what the preset makes of the situation, or the sentence that refuses it."""
     try:
-        return difference(resolve(given, preset, problem.split()))
+        return difference(plan_run(given, preset).for_data(problem.split()))
     except ValueError as error:
         return str(error)
 
@@ -128,4 +128,7 @@ def write(path: Path, content: Settings) -> None:
 
 if __name__ == "__main__":
     write(RECIPES, recipes())
-    write(CONFIGS, {name: outcome(given, preset, problem) for name, preset, given, problem in situations()})
+    write(
+        CONFIGS,
+        {name: outcome(given, preset, problem) for name, preset, given, problem in situations()},
+    )

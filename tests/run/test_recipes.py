@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from onesided.core.config import Config, Settings, merge, read_toml
+from onesided.core.config import Config, Settings, read_toml
 from onesided.data.sources import SOURCES
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.ncpu import NcPUConfig
 from onesided.run.config import RunConfig, SetConfig
-from onesided.run.presets import RECIPES, Amount, preset_settings, recipe_settings
+from onesided.run.presets import RECIPES, Amount, plan_run, recipe_settings
 from tests.run import situations
 from tests.run.situations import PRESETS
 
@@ -109,10 +109,7 @@ KM2_PRIORS = {"cifar10": 0.4781, "cifar100": 0.7188, "stl10": 0.4854, "abcd": 0.
 def resolved(data_name: str, method_name: str, preset: str = "paper") -> RunConfig:
     """Return the run that a person gets who names data, method and preset, and nothing else."""
     given = {"data": {"name": data_name}, "method": {"name": method_name}}
-    planned = preset_settings(
-        preset, data_name=data_name, method_name=method_name, amount=Amount(41_000), given=given
-    )
-    return RunConfig.from_settings(merge(planned, given))
+    return plan_run(given, preset).for_amount(Amount(41_000))
 
 
 def test_a_recipe_is_what_it_was_when_every_pair_had_a_file_of_its_own() -> None:
