@@ -50,12 +50,11 @@ WORDS = (
 def grid(data_name: str, given: Settings) -> Grid:
     """Return the study on one data set."""
     quick = published_settings("quick", data_name=data_name, given=given)
-    method = merge({"name": "ncpu"}, quick["method"])
 
     def row(label: str, switch: Settings, training: Settings) -> Entry:
         train = merge(quick["train"], training)
         budget = Budget(given.get("data", {}), quick["network"], train)
-        return entry(label, data_name, budget, merge(method, switch))
+        return entry(label, data_name, budget, merge(quick["method"], switch))
 
     return Grid(
         name="ablation",

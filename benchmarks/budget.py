@@ -4,7 +4,7 @@
                                                          then print the table
     python -m benchmarks.budget standard --root DATA     the same with the preset standard
     python -m benchmarks.budget evening --root DATA      and with the preset evening
-    python -m benchmarks.budget night --root DATA        evening's network for up to three hours
+    python -m benchmarks.budget night --root DATA        and with the preset of night.toml
     python -m benchmarks.budget standard --table         print the table of the result file
     python -m benchmarks.budget standard --docs          write its page in docs/benchmarks
 
@@ -16,11 +16,13 @@ on held-out P and U); the other data sets, and every test set, were not looked a
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from benchmarks.command import REPOSITORY
 from benchmarks.command import main as command
 from benchmarks.grid import Budget, Entry, Grid, entry
-from onesided.core.config import Settings, merge
+from onesided.core.config import Settings
+from onesided.run.preset_files import preset_files
 from onesided.run.presets import published_settings
 
 DATA = ("cifar10", "cifar100", "fashion-mnist", "digits")
@@ -28,14 +30,13 @@ DATA = ("cifar10", "cifar100", "fashion-mnist", "digits")
 
 @dataclass(frozen=True)
 class Study:
-    """A preset, or a change of one, as a question.
+    """A preset as a question.
 
     Attributes:
         name: Name of its files.
         title: Heading of its page.
         asked: What is asked.
-        preset: The preset.
-        changed: What is set beside it, as with --set.
+        preset: The preset: its name, or its file below the repository.
         data: Data sets on which NcPU is run.
         beside: Those among them on which the other methods are run as well: with the longer
             presets, five rows on one set of 41,000 images keep two cores at work for hours.
@@ -45,19 +46,13 @@ class Study:
     title: str
     asked: str
     preset: str
-    changed: Settings = field(default_factory=dict)
     data: tuple[str, ...] = DATA
     beside: tuple[str, ...] = DATA
 
     @property
     def flags(self) -> str:
         """Return what stands behind `onesided fit --data NAME` to run it."""
-        settings = [
-            f" --set {table}.{key}={value}"
-            for table, values in self.changed.items()
-            for key, value in values.items()
-        ]
-        return f"--preset {self.preset}{''.join(settings)}"
+        return f"--preset {self.preset}"
 
     @property
     def where(self) -> str:
@@ -69,17 +64,6 @@ class Study:
         return f" The other rows are run on {' and '.join(self.beside)} only."
 
 
-# As evening sees each of P some 300 times, and 40 times before votes begin, so does night, in twice
-# as many passes over U: with a quarter of every batch from P it would know P by heart.
-NIGHT: Settings = {
-    "train": {
-        "epochs": 48,
-        "learning_rate": 0.1,
-        "positives_per_batch": 16,
-        "views": "gentle",
-    },
-    "method": {"warmup_epochs": 7},
-}
 STUDIES = {
     "quick": Study(
         "budget", "What minutes buy", "what NcPU finds in minutes on two cores", preset="quick"
@@ -103,13 +87,12 @@ STUDIES = {
         "night",
         "What up to three hours buy",
         "more passes over U, as many over P, twice the rate",
-        preset="evening",
-        changed=NIGHT,
+        preset="benchmarks/night.toml",
         data=("cifar10",),
         beside=(),  # it came out no better than evening, beside which all of them are run
     ),
 }
-PRESETS = tuple(dict.fromkeys(study.preset for study in STUDIES.values()))
+PRESETS = tuple(study.preset for study in STUDIES.values() if study.preset in preset_files())
 WORDS = (
     "As `{flags}`: {asked}, without a class prior and without negatives. Every other row "
     "has the same data, network, batches, learning rates and number of epochs; `Supervised` sees "
@@ -121,12 +104,13 @@ WORDS = (
 
 def rows_of(data_name: str, given: Settings, preset: str = "quick") -> list[Entry]:
     """Return the rows of one data set: NcPU as the preset runs it, others beside it."""
-    planned = merge(published_settings(preset, data_name=data_name, given=given), given)
+    chosen = preset if preset in preset_files() else REPOSITORY / preset
+    planned = published_settings(chosen, data_name=data_name, given=given)
     budget = Budget(given.get("data", {}), planned["network"], planned["train"])
     robust = {"alignment": "robust", "alignment_weight": planned["method"]["alignment_weight"]}
     pace = {"warmup_epochs": planned["method"]["warmup_epochs"]}
     methods: dict[str, Settings] = {
-        "NcPU": {"name": "ncpu", **planned["method"]},
+        "NcPU": planned["method"],
         "CE": {"name": "ce"},
         "nnPU": {"name": "nnpu"},
         "nnPU + robust": {"name": "nnpu", **robust, **pace},
@@ -138,11 +122,10 @@ def rows_of(data_name: str, given: Settings, preset: str = "quick") -> list[Entr
 def grid(word: str, names: Sequence[str] = (), given: Settings | None = None) -> Grid:
     """Return the comparison on the study's data sets, or all rows on those named."""
     study = STUDIES[word]
-    asked = merge(study.changed, given or {})
     entries = [
         row
         for name in names or study.data
-        for row in rows_of(name, asked, study.preset)
+        for row in rows_of(name, given or {}, study.preset)
         if row.label == "NcPU" or name in (names or study.beside)
     ]
     return Grid(

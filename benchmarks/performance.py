@@ -122,9 +122,9 @@ STEP_LEARNED = """- On a processor without half precision the products are the s
 """
 
 BUDGET_WORDS = f"""NcPU runs as `onesided fit --data NAME --preset quick` runs it (or `standard`, or
-`evening`), without a class prior and without negatives. `night` is no preset but
-`{STUDIES["night"].flags}`. The goals
-were set before: they are the paper's accuracy, and two steps towards it.
+`evening`), without a class prior and without negatives. `night` is a preset in a file of its own,
+`{STUDIES["night"].flags}`. The goals were set before: they are the paper's
+accuracy, and two steps towards it.
 """
 
 LIMITS = """What limits it: `Supervised`, which sees every true class, is the ceiling of the same

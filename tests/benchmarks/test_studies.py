@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ablation, budget, command, grid, methods, plugins
-from onesided.core.config import merge, parse_assignment
 from onesided.methods import METHODS
 from onesided.run.config import RunConfig
 from onesided.run.presets import published_settings
@@ -50,7 +49,7 @@ def test_every_preset_is_measured_beside_the_same_rows(preset: str) -> None:
     study, asked = budget.grid(preset), budget.STUDIES[preset]
     labels = ["NcPU", "CE", "nnPU", "nnPU + robust", "Supervised"]
     assert study.data_names == asked.data
-    assert "cifar10" in asked.beside or asked.changed, "every preset as it is"
+    assert "cifar10" in asked.beside or preset not in budget.PRESETS
     for name in asked.data:
         rows = [one.label for one in study.entries if one.data_name == name]
         assert rows == (labels if name in asked.beside else ["NcPU"])
@@ -59,14 +58,30 @@ def test_every_preset_is_measured_beside_the_same_rows(preset: str) -> None:
 
 
 @pytest.mark.parametrize("word", budget.STUDIES)
-def test_ncpus_row_is_what_the_study_says_people_can_type(word: str) -> None:
+def test_ncpus_row_is_what_the_study_says_people_can_type(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = budget.STUDIES[word]
     row = next(one for one in budget.grid(word).entries if one.data_name == "cifar10")
-    _, preset, *words = study.flags.split()
-    given = merge(*(parse_assignment(text) for text in words if text != "--set"))
-    planned = published_settings(preset, data_name="cifar10", given=given)
-    typed = merge({"data": {"name": "cifar10"}, "method": {"name": "ncpu"}}, planned, given)
-    assert row.config(seed=0) == RunConfig.from_settings(typed)
+    _, preset = study.flags.split()
+    monkeypatch.chdir(command.REPOSITORY)
+    planned = published_settings(preset, data_name="cifar10", given={})
+    assert row.config(seed=0) == RunConfig.from_settings(planned)
+
+
+def test_the_night_is_the_evening_with_more_passes_over_u() -> None:
+    changed = {
+        "train": {
+            "epochs": 48,
+            "learning_rate": 0.1,
+            "positives_per_batch": 16,
+            "views": "gentle",
+        },
+        "method": {"warmup_epochs": 7},
+    }
+    (row,) = budget.grid("night").entries
+    planned = published_settings("evening", data_name="cifar10", given=changed)
+    assert row.config(seed=0) == RunConfig.from_settings(planned)
 
 
 def test_a_study_of_a_longer_preset_has_files_and_a_command_of_its_own(

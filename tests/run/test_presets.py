@@ -1,5 +1,7 @@
 """A preset spends steps, however many of them a method needs for a pass."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,27 +9,40 @@ import pytest
 import torch
 
 from onesided.core.batch import Batching, Mixed, Stratified
+from onesided.core.config import Config, Settings, merge
+from onesided.core.errors import ConfigError
 from onesided.data.loader import Loader
 from onesided.data.problem.dataset import PUDataset, Selection
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.base import GradientMethod
-from onesided.run.presets import STEPS, Amount, preset_settings, published_settings, resolve
+from onesided.run.config import RunConfig
+from onesided.run.preset_files import preset_files
+from onesided.run.presets import Amount, Preset, plan_run, published_settings, read_preset
 from tests.contract.cases import Case, build, toy_split
+from tests.run.situations import CONFIGS, PRESETS, outcome, situations
 
 ROWS, LABELLED = 4000, 300
+BUDGETS = ("quick", "standard", "evening")
+
+
+def settings_of(
+    preset: str | Path, data_name: str, amount: Amount, given: Settings | None = None
+) -> Settings:
+    """Return what a run on this much data is, all of it."""
+    plan = plan_run(merge({"data": {"name": data_name}}, given or {}), preset)
+    return plan.for_amount(amount).to_settings()
 
 
 def planned(method: str, **train: Any) -> dict[str, Any]:  # noqa: ANN401 - any setting
     given = {"method": {"name": method}, "train": train}
-    settings = preset_settings(
-        "quick",
-        data_name="folders",
-        method_name=method,
-        amount=Amount(ROWS, LABELLED),
-        given=given,
-    )
-    return dict(settings["train"])
+    return dict(settings_of("quick", "folders", Amount(ROWS, LABELLED), given)["train"])
+
+
+def test_every_preset_resolves_to_what_it_always_did() -> None:
+    recorded = json.loads(CONFIGS.read_text(encoding="utf-8"))
+    now = {name: outcome(given, preset, data) for name, preset, given, data in situations()}
+    assert json.loads(json.dumps(now)) == recorded
 
 
 def steps_of_an_epoch(method: str, batch_size: int, **train: Any) -> int:  # noqa: ANN401
@@ -60,20 +75,16 @@ def test_quick_spends_its_steps_whatever_the_batches_are_made_of(
     method: str, train: dict[str, Any]
 ) -> None:
     plan = planned(method, **train)
-    asked = {key: plan[key] for key in ("batching", "positives_per_batch") if key in plan}
-    per_epoch = steps_of_an_epoch(method, plan["batch_size"], **(asked | train))
-    assert abs(plan["epochs"] * per_epoch - STEPS["quick"]) <= per_epoch / 2
+    asked = {key: plan[key] for key in ("batching", "positives_per_batch")}
+    per_epoch = steps_of_an_epoch(method, plan["batch_size"], **asked)
+    steps = read_preset("quick").steps
+    assert steps is not None
+    assert abs(plan["epochs"] * per_epoch - steps) <= per_epoch / 2
 
 
 def preset_of(name: str, method: dict[str, Any], *, images: bool = True) -> dict[str, Any]:
-    given = {"method": {"name": "ncpu", **method}}
-    return preset_settings(
-        name,
-        data_name="cifar10",
-        method_name="ncpu",
-        amount=Amount(41_000, 1_000, images=images),
-        given=given,
-    )
+    amount = Amount(41_000, 1_000, images=images)
+    return settings_of(name, "cifar10", amount, {"method": {"name": "ncpu", **method}})
 
 
 def test_short_runs_take_the_variant_made_for_them_and_not_the_weights_of_1300_epochs() -> None:
@@ -84,18 +95,12 @@ def test_short_runs_take_the_variant_made_for_them_and_not_the_weights_of_1300_e
         0.0,
     )
     assert preset_of("quick", {"variant": "paper"})["method"]["alignment_weight"] == 50.0
-    assert "variant" not in preset_of("paper", {}).get("method", {})
+    assert preset_of("paper", {})["method"]["variant"] == "paper"
 
 
 def test_class_pairs_are_for_features_that_have_formed() -> None:
     frozen = {"network": {"name": "efficientnet_lite0", "trained": "head"}}
-    planned = preset_settings(
-        "quick",
-        data_name="folders",
-        method_name="ncpu",
-        amount=Amount(1000, 100),
-        given=frozen,
-    )["method"]
+    planned = settings_of("quick", "folders", Amount(1000, 100), frozen)["method"]
     assert (planned["variant"], planned["alignment"]) == ("features", "robust")
     assert preset_of("quick", {})["method"]["alignment"] == "self"
 
@@ -103,7 +108,7 @@ def test_class_pairs_are_for_features_that_have_formed() -> None:
 def test_a_quarter_of_every_batch_is_positive_in_short_runs() -> None:
     train = preset_of("quick", {})["train"]
     assert (train["batching"], train["positives_per_batch"]) == ("stratified", 32)
-    assert "batching" not in preset_of("quick", {"variant": "paper"})["train"]
+    assert preset_of("quick", {"variant": "paper"})["train"]["batching"] == "method"
 
 
 def test_views_are_gentle_unless_a_few_positives_are_seen_again_and_again() -> None:
@@ -112,7 +117,7 @@ def test_views_are_gentle_unless_a_few_positives_are_seen_again_and_again() -> N
     assert planned("ncpu", epochs=31)["views"] == "published"
 
 
-@pytest.mark.parametrize("preset", STEPS)
+@pytest.mark.parametrize("preset", BUDGETS)
 @pytest.mark.parametrize("epochs", [None, 12, 130])
 def test_targets_forget_as_much_over_a_short_run_as_over_the_papers(
     preset: str, epochs: int | None
@@ -131,7 +136,7 @@ def test_the_papers_preset_is_compressed_into_fewer_epochs(
     epochs: int, momentum: float, warmup: int
 ) -> None:
     given = {"data": {"name": "cifar10"}, "train": {"epochs": epochs}}
-    method = resolve(given, "paper").method.model_dump()
+    method = plan_run(given, "paper").checked.method.model_dump()
     assert method["target_momentum"] == pytest.approx(momentum, abs=1e-4)
     assert method["warmup_epochs"] == warmup
     assert method["variant"] == "paper"
@@ -143,7 +148,7 @@ def test_what_was_asked_for_is_not_compressed() -> None:
         "method": {"name": "ncpu", "target_momentum": 0.95},
         "train": {"epochs": 40},
     }
-    method = resolve(given, "paper").method.model_dump()
+    method = plan_run(given, "paper").checked.method.model_dump()
     assert (method["target_momentum"], method["warmup_epochs"]) == (0.95, 12)
 
 
@@ -163,12 +168,12 @@ def test_another_variant_keeps_the_weights_of_its_data_set() -> None:
 
 
 def test_a_longer_preset_has_more_steps_or_a_wider_network_for_images() -> None:
-    quick, standard, evening = (preset_of(name, {}) for name in STEPS)
+    quick, standard, evening = (preset_of(name, {}) for name in BUDGETS)
     assert standard["train"]["epochs"] == 4 * quick["train"]["epochs"]
     assert evening["train"]["epochs"] == standard["train"]["epochs"]
     widths = [settings["network"]["width"] for settings in (quick, standard, evening)]
     assert widths == sorted(set(widths))
-    assert "width" not in preset_of("quick", {}, images=False)["network"]
+    assert preset_of("quick", {}, images=False)["network"]["width"] == 1.0
 
 
 @pytest.mark.parametrize("method", ["vpu", "tedn", "holisticpu"])
@@ -180,22 +185,16 @@ def test_methods_that_pair_p_with_u_say_so_before_they_are_built(method: str) ->
     ("preset", "data", "network", "largest"),
     [
         ("quick", "folders", {}, 64),
-        ("quick", "folders", {"name": "efficientnet_lite0"}, None),
-        ("standard", "folders", {}, None),
-        ("evening", "folders", {}, None),
+        ("quick", "folders", {"name": "efficientnet_lite0"}, 128),
+        ("standard", "folders", {}, 128),
+        ("evening", "folders", {}, 128),
         ("quick", "cifar10", {}, None),
     ],
 )
 def test_quick_looks_at_own_images_of_64_pixels_at_most(
     preset: str, data: str, network: dict[str, Any], largest: int | None
 ) -> None:
-    settings = preset_settings(
-        preset,
-        data_name=data,
-        method_name="ncpu",
-        amount=Amount(1000, 100),
-        given={"network": network},
-    )
+    settings = settings_of(preset, data, Amount(1000, 100), {"network": network})
     assert settings["data"].get("largest_side") == largest
 
 
@@ -208,30 +207,165 @@ def test_a_method_batches_as_its_settings_say(name: str) -> None:
 
 @pytest.mark.parametrize("amount", [Amount(16, 8), Amount(4080, 4000), Amount(7, 4)])
 def test_a_preset_chooses_a_batch_that_the_unlabelled_can_fill(amount: Amount) -> None:
-    train = preset_settings(
-        "quick", data_name="folders", method_name="ncpu", amount=amount, given={}
-    )["train"]
+    train = settings_of("quick", "folders", amount)["train"]
     assert amount.rows - amount.labelled >= train["batch_size"] - train["positives_per_batch"] > 0
 
 
 @pytest.mark.parametrize("data", ["cifar10", "folders"])
 def test_what_is_more_than_a_pace_stays_the_papers(data: str) -> None:
     def steps(epochs: int) -> tuple[int, float]:
-        settings = preset_settings(
-            "paper",
-            data_name=data,
-            method_name="holisticpu",
-            amount=Amount(41000, 1000),
-            given={"train": {"epochs": epochs}},
-        )
-        method = METHODS["holisticpu"].from_settings(settings.get("method", {})).model_dump()
+        given = {"method": {"name": "holisticpu"}, "train": {"epochs": epochs}}
+        method = settings_of("paper", data, Amount(41000, 1000), given)["method"]
         return method["steps_per_epoch"], method["average_momentum"]
 
     assert steps(39) == steps(40)
 
 
-@pytest.mark.parametrize("preset", STEPS)
+@pytest.mark.parametrize("preset", BUDGETS)
 def test_class_pairs_beside_another_risk_begin_within_a_short_run(preset: str) -> None:
     given = {"method": {"name": "nnpu", "alignment": "robust"}}
     planned = published_settings(preset, data_name="cifar10", method_name="nnpu", given=given)
     assert 1 <= planned["method"]["warmup_epochs"] < planned["train"]["epochs"] / 2
+
+
+def test_presets_are_the_files_beside_the_recipes_the_shortest_first() -> None:
+    assert tuple(preset_files()) == PRESETS
+    for name in PRESETS:
+        assert read_preset(name).summary
+
+
+OWN = """
+training = "budget"
+steps = 600
+most_epochs = 12
+largest_side = 96
+[network]
+width = 0.75
+[train]
+learning_rate = 0.3
+[method.ncpu]
+warmup_epochs = 2
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "own.toml"
+    path.write_text(OWN)
+    return path
+
+
+def test_a_preset_of_ones_own_decides_what_its_file_says(own: Path) -> None:
+    settings = settings_of(own, "folders", Amount(500, 60))
+    assert settings["train"]["epochs"] == 12  # 17 of 36 steps would be affordable
+    assert settings["train"]["learning_rate"] == 0.3
+    assert settings["data"]["largest_side"] == 96
+    assert settings["network"]["width"] == 0.75
+    assert settings["method"]["warmup_epochs"] == 2
+
+
+def test_what_a_person_sets_wins_over_the_preset_of_their_own(own: Path) -> None:
+    given = {
+        "train": {"learning_rate": 0.1},
+        "network": {"width": 0.5},
+        "data": {"largest_side": 32},
+        "method": {"warmup_epochs": 4},
+    }
+    settings = settings_of(own, "folders", Amount(500, 60), given)
+    for table, asked in given.items():
+        assert settings[table].items() >= asked.items()
+
+
+def test_a_preset_may_choose_a_pretrained_network_unless_another_is_asked_for(own: Path) -> None:
+    own.write_text(OWN.replace("width = 0.75", 'name = "efficientnet_lite0"\ntrained = "head"'))
+    settings = settings_of(own, "folders", Amount(500, 60))
+    assert settings["network"]["trained"] == "head"
+    assert settings["method"]["variant"] == "features"
+    assert settings["data"]["largest_side"] == 128
+    another = settings_of(own, "folders", Amount(500, 60), {"network": {"name": "small"}})
+    assert (another["network"]["trained"], another["data"]["largest_side"]) == ("all", 96)
+
+
+def test_settings_of_one_method_leave_the_others_alone(own: Path) -> None:
+    given = {"method": {"name": "ce"}}
+    assert settings_of(own, "folders", Amount(500, 60), given)["method"]["name"] == "ce"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            "steps = 600",
+            "stepps = 600",
+            "own.toml: unknown setting 'stepps'. Did you mean 'steps'?",
+        ),
+        ("steps = 600", "", 'training = "budget" and steps go together'),
+        ('"budget"', '"recipe"', 'training = "budget" and steps go together'),
+        ('"budget"', '"long"', "own.toml: training: Input should be 'budget' or 'recipe'"),
+        ("most_epochs = 12", "most_epochs = 3", "the fewest cannot be more than the most"),
+        ("width = 0.75", "width = -1", "own.toml: network.width: Input should be greater than 0"),
+        ("learning_rate", "rate", "own.toml [train]: unknown setting 'rate'"),
+        ("warmup_epochs", "warmup", "own.toml [method.ncpu]: unknown setting 'warmup'"),
+        ("method.ncpu", "method.ncpo", "own.toml [method]: there is no method 'ncpo'. Did you"),
+        ("[network]", "[network", "own.toml is not valid TOML"),
+    ],
+)
+def test_what_is_wrong_in_a_preset_is_told_with_its_file(
+    own: Path, before: str, after: str, said: str
+) -> None:
+    own.write_text(OWN.replace(before, after))
+    with pytest.raises(ConfigError) as refused:
+        plan_run({"data": {"name": "folders"}, "method": {"name": "ce"}}, own)
+    assert said in str(refused.value)
+    assert "own.toml" in str(refused.value)
+
+
+def test_a_preset_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    given = {"data": {"name": "folders"}}
+    with pytest.raises(ConfigError, match=r"There is no preset 'evning'. Did you mean 'evening'"):
+        plan_run(given, "evning")
+    with pytest.raises(ConfigError, match=r"There is no configuration file .*missing\.toml"):
+        plan_run(given, tmp_path / "missing.toml")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_settings_are_checked_once_and_before_the_data_is_read(
+    preset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def counted(name: str, real: Any) -> Any:  # noqa: ANN401 - any function
+        def call(*arguments: Any) -> Any:  # noqa: ANN401
+            calls.append(name)
+            return real(*arguments)
+
+        return call
+
+    for kind in (RunConfig, Config):
+        counting = counted(kind.__name__, kind.from_settings.__func__)  # type: ignore[attr-defined]
+        monkeypatch.setattr(kind, "from_settings", classmethod(counting))
+    plan = plan_run({"data": {"name": "cifar10"}}, preset)
+    assert calls.count("RunConfig") == 1
+    calls.clear()
+    plan.for_data(toy_split())
+    assert calls == []
+
+
+def test_without_a_preset_a_run_is_what_was_given() -> None:
+    given = {"data": {"name": "digits"}, "train": {"epochs": 3}}
+    plan = plan_run(given, None)
+    assert plan.checked == RunConfig.from_settings(given)
+    assert plan.for_data(toy_split()) is plan.checked
+
+
+def test_what_is_known_before_the_data_is_read_holds_after_it() -> None:
+    given = {"data": {"name": "folders"}, "train": {"device": "cpu"}, "seed": 4}
+    plan = plan_run(given, "quick")
+    run = plan.for_data(toy_split())
+    assert (run.data, run.network) == (plan.checked.data, plan.checked.network)
+    assert (run.train.device, run.seed) == ("cpu", 4)
+    assert run.data.model_dump()["largest_side"] == read_preset("quick").largest_side
+
+
+def test_every_setting_of_a_preset_says_what_it_is() -> None:
+    assert all(field.description for field in Preset.model_fields.values())

@@ -1,24 +1,25 @@
 """Every recipe is a row of the NcPU paper's Table 1, and says nothing but what is its own."""
 
+import json
 import re
-from pathlib import Path
 
 import pytest
 
-import onesided
-from onesided.core.config import Config, Settings, merge
+from onesided.core.config import Config, Settings, read_toml
 from onesided.data.sources import SOURCES
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.ncpu import NcPUConfig
 from onesided.run.config import RunConfig, SetConfig
-from onesided.run.presets import Amount, preset_settings, recipe_settings
+from onesided.run.presets import RECIPES, Amount, plan_run, recipe_settings
+from tests.run import situations
+from tests.run.situations import PRESETS
 
-FOLDER = Path(onesided.__file__).parent / "recipes"
-RECIPES = sorted(FOLDER.glob("*/*.toml"))
-every_recipe = pytest.mark.parametrize(
-    "path", RECIPES, ids=lambda path: f"{path.parent.name}-{path.stem}"
-)
+FILES = {path.stem: path for path in sorted(RECIPES.glob("*.toml"))}
+FILED = [
+    (data, method) for method, path in FILES.items() for data in read_toml(path) if data != "all"
+]
+every_recipe = pytest.mark.parametrize(("data_name", "method_name"), FILED)
 
 # Overall accuracy in per cent, Table 1 of the paper.
 PUBLISHED = {
@@ -108,55 +109,82 @@ KM2_PRIORS = {"cifar10": 0.4781, "cifar100": 0.7188, "stl10": 0.4854, "abcd": 0.
 def resolved(data_name: str, method_name: str, preset: str = "paper") -> RunConfig:
     """Return the run that a person gets who names data, method and preset, and nothing else."""
     given = {"data": {"name": data_name}, "method": {"name": method_name}}
-    planned = preset_settings(
-        preset, data_name=data_name, method_name=method_name, amount=Amount(41_000), given=given
-    )
-    return RunConfig.from_settings(merge(planned, given))
+    return plan_run(given, preset).for_amount(Amount(41_000))
+
+
+def test_a_recipe_is_what_it_was_when_every_pair_had_a_file_of_its_own() -> None:
+    assert situations.recipes() == json.loads(situations.RECIPES.read_text(encoding="utf-8"))
 
 
 @every_recipe
-def test_a_recipe_is_filed_under_a_data_set_and_a_method_that_exist(path: Path) -> None:
-    assert path.parent.name in SOURCES
-    assert path.stem in METHODS
+def test_a_recipe_is_filed_under_a_data_set_and_a_method_that_exist(
+    data_name: str, method_name: str
+) -> None:
+    assert data_name in SOURCES
+    assert method_name in METHODS
 
 
 def test_there_is_one_recipe_for_every_published_row_of_a_method_that_exists() -> None:
-    filed = {(path.parent.name, path.stem) for path in RECIPES}
-    assert filed == {(data, method) for data, row in PUBLISHED.items() for method in row}
+    assert set(FILED) == {(data, method) for data, row in PUBLISHED.items() for method in row}
 
 
 @every_recipe
-@pytest.mark.parametrize("preset", ["quick", "standard", "evening", "paper"])
-def test_a_recipe_gives_a_run_of_its_method_on_its_data(path: Path, preset: str) -> None:
-    config = resolved(path.parent.name, path.stem, preset)
-    assert config.data.name == path.parent.name
-    assert config.method_name == path.stem
-    assert type(config.method) is METHODS[path.stem]
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_recipe_gives_a_run_of_its_method_on_its_data(
+    data_name: str, method_name: str, preset: str
+) -> None:
+    config = resolved(data_name, method_name, preset)
+    assert config.data.name == data_name
+    assert config.method_name == method_name
+    assert type(config.method) is METHODS[method_name]
 
 
 @every_recipe
-def test_the_paper_preset_takes_the_papers_network_and_epochs(path: Path) -> None:
-    config = resolved(path.parent.name, path.stem)
+def test_the_paper_preset_takes_the_papers_network_and_epochs(
+    data_name: str, method_name: str
+) -> None:
+    config = resolved(data_name, method_name)
     assert config.network.name == "resnet18"
-    if path.stem in ("ncpu", "ce", "supervised", "upu", "nnpu", "imbpu", "pico"):
+    if method_name in ("ncpu", "ce", "supervised", "upu", "nnpu", "imbpu", "pico"):
         assert config.train.epochs == 1300, "the other baselines kept schedules of their own"
 
 
-@every_recipe
-def test_the_first_line_names_the_source_and_the_published_accuracy(path: Path) -> None:
-    first = path.read_text(encoding="utf-8").splitlines()[0]
-    assert first.startswith(f"# {METHODS[path.stem].card.title} on ")
-    assert "NcPU paper, Table 1" in first
-    published = PUBLISHED[path.parent.name][path.stem]
-    assert re.findall(r"OA (\d+\.\d+ ± \d+\.\d)", first) == [published]
+@pytest.mark.parametrize("method_name", FILES)
+def test_the_first_line_names_the_method_and_the_source(method_name: str) -> None:
+    first = FILES[method_name].read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith(f"# {METHODS[method_name].card.title}: NcPU paper, Table 1")
 
 
 @every_recipe
-def test_a_recipe_holds_only_what_differs_from_the_defaults(path: Path) -> None:
-    recipe = recipe_settings(path.parent.name, path.stem)
+def test_the_published_accuracy_stands_above_its_section(data_name: str, method_name: str) -> None:
+    text = FILES[method_name].read_text(encoding="utf-8")
+    above = text.partition(f"\n[{data_name}]\n")[0].rpartition("\n\n")[2]
+    published = PUBLISHED[data_name][method_name]
+    assert re.findall(r"^# .+ Expected: OA (\d+\.\d+ ± \d+\.\d)", above) == [published]
+
+
+@every_recipe
+def test_a_recipe_holds_only_what_differs_from_the_defaults(
+    data_name: str, method_name: str
+) -> None:
+    recipe = recipe_settings(data_name, method_name)
     assert set(recipe) <= {"train", "method", "prior", "data"}
     assert repeated(recipe, "train", TrainConfig) == []
-    assert repeated(recipe, "method", METHODS[path.stem]) == []
+    assert repeated(recipe, "method", METHODS[method_name]) == []
+
+
+@pytest.mark.parametrize("method_name", FILES)
+def test_what_all_data_sets_share_is_said_once(method_name: str) -> None:
+    sections = read_toml(FILES[method_name])
+    common = sections.pop("all", {})
+    for section in sections.values():
+        assert not _keys(common) & _keys(section)
+
+
+def _keys(settings: Settings) -> set[str]:
+    tables = {k: v for k, v in settings.items() if isinstance(v, dict)}
+    plain = settings.keys() - tables.keys()
+    return plain | {f"{name}.{key}" for name, table in tables.items() for key in table}
 
 
 def repeated(recipe: Settings, table: str, model: type[Config]) -> list[str]:

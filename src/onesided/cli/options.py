@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from onesided.run.preset_files import preset_words
+
 if TYPE_CHECKING:
     from onesided.core.config import Settings
 
@@ -37,10 +39,7 @@ Threshold = Annotated[
 Method = Annotated[str | None, typer.Option("--method", help="See onesided methods.")]
 Preset = Annotated[
     str | None,
-    typer.Option(
-        "--preset",
-        help="quick (minutes, the default), standard (an hour), evening (one or two) or paper.",
-    ),
+    typer.Option("--preset", help=preset_words()),
 ]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="Passes over the data.")]
 RunSeed = Annotated[int | None, typer.Option("--seed", help="Seed of the run.")]

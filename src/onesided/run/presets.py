@@ -1,32 +1,77 @@
-"""How much to spend: minutes (quick), an hour (standard), one or two (evening), or as the paper.
+"""How much to spend: a preset, for minutes, hours, or the length of a publication.
 
-Later layers win: the data set's own numbers, the preset, a configuration file, flags.
-`paper` reads the recipe of the data set and method; the others derive their numbers
-from the amount of data, because what costs time is steps, not epochs.
+A preset is a TOML file: `src/onesided/presets`, or a person's own. Later layers win: the data
+set's own numbers, the recipe, the preset, a configuration file, flags. A preset with a budget
+derives its numbers from the amount of data, because what costs time is steps, not epochs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import Field, model_validator
 
 from onesided.core.batch import Batching, Mixed, Stratified
-from onesided.core.config import Settings, merge, nearest, read_toml
+from onesided.core.config import Config, Settings, merge, nearest, read_toml
 from onesided.core.errors import ConfigError
 from onesided.data.problem.dataset import PUSplit
 from onesided.engine.train_config import TrainConfig
-from onesided.methods import method_named
+from onesided.methods import METHODS
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
-from onesided.run.config import RunConfig, SetConfig
+from onesided.nets.build import NetworkConfig
+from onesided.run.config import (
+    DataConfig,
+    OwnConfig,
+    RunConfig,
+    SetConfig,
+    data_config,
+)
+from onesided.run.preset_files import preset_files
 
-Preset = Literal["quick", "standard", "evening", "paper"]
+RECIPES = Path(str(resources.files("onesided") / "recipes"))
+Section = TypeVar("Section", NetworkConfig, TrainConfig)
+FROM_SCRATCH = ("auto", "small")
+"""The network for images that learns everything here, by its two names."""
 
-# Steps a preset spends: what costs time is steps, whatever the size of the data. And the
-# width of its network for images; vectors cost little at any width.
-STEPS = {"quick": 2500, "standard": 10000, "evening": 10000}
-WIDTHS = {"quick": 0.25, "standard": 0.5, "evening": 1.0}
-FEWEST_EPOCHS, MOST_EPOCHS = 4, 200
+
+class Preset(Config):
+    """What a preset decides, beneath everything that a person sets."""
+
+    summary: str = ""
+    """How long it takes, in a few words."""
+    training: Literal["budget", "recipe"]
+    """As many epochs as the steps afford, or the published recipe of data set and method."""
+    steps: int | None = Field(default=None, ge=1)
+    """Steps to spend, whatever the size of the data."""
+    fewest_epochs: int = Field(default=4, ge=1)
+    """Passes over the data that are made even if they take more steps."""
+    most_epochs: int = Field(default=200, ge=1)
+    """Passes over the data that are enough even if steps are left."""
+    largest_side: int | None = Field(default=None, ge=8, le=1024)
+    """Largest side of people's own images where the network learns from scratch. A pretrained
+    one wants to see more, and a frozen one looks only once."""
+    network: NetworkConfig = NetworkConfig()
+    """The network for images; vectors cost little at any width."""
+    train: TrainConfig = TrainConfig()
+    """Training settings that hold whatever the amount of data."""
+    method: Mapping[str, Settings] = Field(default_factory=dict)
+    """Settings of methods, each under the method's name."""
+
+    @model_validator(mode="after")
+    def _spends_steps_or_follows_a_recipe(self) -> Self:
+        if (self.training == "budget") != (self.steps is not None):
+            raise ValueError(
+                'training = "budget" and steps go together: give the number of steps, or '
+                'training = "recipe" without it'
+            )
+        if self.fewest_epochs > self.most_epochs:
+            raise ValueError(
+                f"fewest_epochs is {self.fewest_epochs} and most_epochs is {self.most_epochs}; "
+                "the fewest cannot be more than the most"
+            )
+        return self
 
 
 @dataclass(frozen=True)
@@ -45,171 +90,251 @@ class Amount:
     images: bool = True
 
     @classmethod
-    def of(cls, split: PUSplit) -> "Amount":
+    def of(cls, split: PUSplit) -> Self:
         """Return the amount of training data in a split."""
         labelled = int(split.train.labelled.sum())
         return cls(len(split.train), labelled, images=len(split.sample_shape) == 3)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """Settings that make sense, before the data is read; the rest is decided by its amount.
+
+    Attributes:
+        checked: The run as far as it is known: all of it, unless there is a budget.
+        budget: What is to be spent on the data.
+    """
+
+    checked: RunConfig
+    budget: "Budget | None" = None
+
+    def for_data(self, split: PUSplit) -> RunConfig:
+        """Return the run on this data."""
+        return self.for_amount(Amount.of(split))
+
+    def for_amount(self, amount: Amount) -> RunConfig:
+        """Return the run on this much data."""
+        return self.budget.spent(self.checked, amount) if self.budget else self.checked
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Steps, and what they are spent on.
+
+    Attributes:
+        steps: Steps to spend.
+        epochs: Fewest and most passes over the data.
+        method: The method as it suits a short run, before its pace is set.
+        asked: Settings of the method that were asked for, which no pace changes.
+        vectors: The network for data that is no images.
+    """
+
+    steps: int
+    epochs: tuple[int, int]
+    method: MethodConfig
+    asked: frozenset[str]
+    vectors: NetworkConfig
+
+    def spent(self, checked: RunConfig, amount: Amount) -> RunConfig:
+        """Return the run with network, training and method for this much data."""
+        train = self._training(checked.train, amount)
+        return replace(
+            checked,
+            network=checked.network if amount.images else self.vectors,
+            train=train,
+            method=_at_pace(self.method, train.epochs, self.asked),
+        )
+
+    def _training(self, asked: TrainConfig, amount: Amount) -> TrainConfig:
+        chosen = "batch_size" in asked.model_fields_set
+        for size in [asked.batch_size] if chosen else _batch_sizes(amount.rows):
+            planned = {"batch_size": size, **self.method.budget_training(size)}
+            train = _beneath(asked, planned)
+            per_epoch = _steps_per_epoch(self.method.batching(size), train, amount)
+            if per_epoch:
+                break
+        fewest, most = self.epochs
+        planned["epochs"] = min(max(round(self.steps / max(1, per_epoch)), fewest), most)
+        if _beneath(asked, planned).epochs > MOST_GENTLE_EPOCHS:
+            planned["views"] = "published"
+        return _beneath(asked, planned)
+
+
+def plan_run(given: Settings, preset: str | Path | None, *, where: str = "configuration") -> Plan:
+    """Return the plan of a run, or say in one sentence which setting cannot be.
+
+    Args:
+        given: What a person set.
+        preset: Name of a preset or a file of one; None where everything is given.
+        where: What sentences about `given` begin with.
+    """
+    own = RunConfig.from_settings(given, where)
+    if preset is None:
+        return Plan(own)
+    chosen = read_preset(preset)
+    recipe = recipe_settings(own.data.name, own.method_name)
+    network = _network(own, chosen, given, where)
+    asked = merge(chosen.method.get(own.method_name, {}), _asked_of_method(given))
+    # The recipe's weights and extra data belong to the data set; its epochs, rates and the
+    # paper's own estimate of the prior belong to the paper's budget and split.
+    published = recipe if chosen.training == "recipe" else {}
+    beneath = merge(published.get("train", {}), _set(chosen.train))
+    checked = replace(
+        own,
+        data=_data(own, chosen, network, recipe, given, where),
+        network=network,
+        train=_over(beneath, own.train, given.get("train", {}), f"{where} [train]"),
+        prior=own.prior if "prior" in given else published.get("prior", own.prior),
+    )
+    if chosen.steps is None:
+        return Plan(replace(checked, method=_published_method(checked, recipe, asked, where)))
+    method = _short_method(checked, recipe, asked, where)
+    epochs = (chosen.fewest_epochs, chosen.most_epochs)
+    return Plan(checked, Budget(chosen.steps, epochs, method, frozenset(asked), own.network))
+
+
 def resolve(
     given: Settings,
-    preset: str | None,
+    preset: str | Path | None,
     split: PUSplit | None = None,
     *,
     where: str = "configuration",
 ) -> RunConfig:
-    """Return the configuration: the preset's numbers for this data, under what was given.
-
-    Without a split it only says whether what was given makes sense.
-    """
-    own = RunConfig.from_settings(given, where)
-    if preset is None:
-        return own
-    planned = preset_settings(
-        preset,
-        data_name=own.data.name,
-        method_name=own.method_name,
-        amount=Amount.of(split) if split else Amount(),
-        given=given,
-    )
-    return RunConfig.from_settings(merge(planned, given), where)
+    """Return the configuration for this data; without a split, what is known before it is read."""
+    plan = plan_run(given, preset, where=where)
+    return plan.for_data(split) if split else plan.checked
 
 
-def preset_settings(
-    preset: str,
-    *,
-    data_name: str,
-    method_name: str,
-    amount: Amount,
-    given: Mapping[str, Any],
+def read_preset(preset: str | Path) -> Preset:
+    """Return a preset by its name, or a person's own by its file; all of it is checked."""
+    known = preset_files()
+    path = Path(preset) if str(preset).endswith(".toml") else known.get(str(preset))
+    if path is None:
+        raise ConfigError(f"There is no preset '{preset}'.{nearest(str(preset), known)}")
+    chosen = Preset.from_settings(read_toml(path), str(path))
+    for name, settings in chosen.method.items():
+        if name not in METHODS:
+            raise ConfigError(
+                f"{path} [method]: there is no method '{name}'.{nearest(name, METHODS)}"
+            )
+        METHODS[name].from_settings(settings, f"{path} [method.{name}]")
+    return chosen
+
+
+def published_settings(
+    preset: str | Path, *, data_name: str, method_name: str = "ncpu", given: Mapping[str, Any]
 ) -> Settings:
-    """Return the settings of a preset for this much data.
-
-    Args:
-        preset: quick, standard, evening or paper.
-        data_name: Name of the data set, or folders, or table.
-        method_name: Name of the method.
-        amount: How much data there is.
-        given: What the user set: epochs and batch size decide the rest.
-    """
-    if preset not in (*STEPS, "paper"):
-        raise ConfigError(f"There is no preset '{preset}'.{nearest(preset, (*STEPS, 'paper'))}")
-    recipe = recipe_settings(data_name, method_name)
-    if preset == "paper":
-        published = {"network": _paper_network(data_name)}
-        return merge(published, recipe, _compressed(method_name, recipe, given))
-    # The recipe's weights and extra data belong to the data set; its epochs, rates and the
-    # paper's own estimate of the prior belong to the paper's budget and split.
-    config = _budget_method(method_name, recipe.get("method", {}), given)
-    network = {"name": "auto", **({"width": WIDTHS[preset]} if amount.images else {})}
-    planned = _budget_training(STEPS[preset], config, amount, given.get("train", {}))
-    method = config.for_budget(planned["epochs"]).model_dump(mode="json")
-    return {
-        "data": {**recipe.get("data", {}), **_smaller_images(preset, data_name, given)},
-        "network": _as_published(given.get("network", {}), network),
-        "train": planned,
-        "method": method,
-    }
+    """Return what `onesided fit --data NAME` would do with a published set, without reading it."""
+    names = {"data": {"name": data_name}, "method": {"name": method_name}}
+    plan = plan_run(merge(names, given), preset)
+    data = plan.checked.data
+    if not isinstance(data, SetConfig):
+        raise ConfigError(f"'{data_name}' is no published set; see onesided data list.")
+    amount = Amount(data.positives + data.unlabelled, data.positives)
+    return plan.for_amount(amount).to_settings()
 
 
-def _compressed(method_name: str, recipe: Settings, given: Mapping[str, Any]) -> Settings:
-    """Return the method at a pace for fewer epochs than the recipe's, where they were asked for.
+def recipe_settings(data_name: str, method_name: str) -> Settings:
+    """Return the recipe of this data set and method; the method's own defaults where none is."""
+    path = RECIPES / f"{method_name}.toml"
+    sections = read_toml(path) if path.is_file() else {}
+    return merge(sections.get("all", {}), sections[data_name]) if data_name in sections else {}
+
+
+def _network(own: RunConfig, chosen: Preset, given: Settings, where: str) -> NetworkConfig:
+    """Return the network for images: the preset's, unless another one was asked for."""
+    names = {own.network.name, chosen.network.name}
+    another = len(names) > 1 and not names <= set(FROM_SCRATCH)
+    # Nothing of a published run waits for the data: a table is taken to hold numbers.
+    numbers = chosen.training == "recipe" and own.data.name == "table"
+    if numbers or (another and "name" in own.network.model_fields_set):
+        return own.network
+    asked = given.get("network", {})
+    return _over(_set(chosen.network), own.network, asked, f"{where} [network]")
+
+
+def _data(
+    own: RunConfig,
+    chosen: Preset,
+    network: NetworkConfig,
+    recipe: Settings,
+    given: Settings,
+    where: str,
+) -> DataConfig:
+    """Return the data with what recipe and preset add to it."""
+    added = recipe.get("data", {})
+    if chosen.largest_side and isinstance(own.data, OwnConfig) and network.name in FROM_SCRATCH:
+        added = {**added, "largest_side": chosen.largest_side}
+    return data_config(merge(added, given["data"]), where) if added else own.data
+
+
+def _published_method(
+    checked: RunConfig, recipe: Settings, asked: Settings, where: str
+) -> MethodConfig:
+    """Return the recipe's method, at a pace for fewer epochs where they were asked for.
 
     Momentum per epoch and warm-ups belong to the published length: at 40 epochs NcPU's targets
     would never turn.
     """
-    own, asked = (
-        TrainConfig.from_settings(settings.get("train", {}), "configuration [train]").epochs
-        for settings in (recipe, merge(recipe, given))
-    )
-    if asked >= own:
-        return {}
-    config = method_named(method_name).from_settings(
-        merge(recipe.get("method", {}), _asked_of_method(given)), "configuration [method]"
-    )
-    if config.for_budget(own) != config:
-        return {}  # what it does for short runs is more than a pace, and not the paper's
-    return {"method": config.for_budget(asked).model_dump(mode="json")}
+    settings = merge(recipe.get("method", {}), asked)
+    config = type(checked.method).from_settings(settings, f"{where} [method]")
+    published = recipe.get("train", {}).get("epochs", TrainConfig().epochs)
+    # What it does for short runs may be more than a pace, and not the paper's.
+    if checked.train.epochs >= published or config.for_budget(published) != config:
+        return config
+    return _at_pace(config, checked.train.epochs, frozenset(asked))
 
 
-def published_settings(
-    preset: str, *, data_name: str, method_name: str = "ncpu", given: Mapping[str, Any]
-) -> Settings:
-    """Return what `onesided fit --data NAME` would do with a published set, without reading it."""
-    data = RunConfig.from_settings({"data": {"name": data_name, **given.get("data", {})}}).data
-    if not isinstance(data, SetConfig):
-        raise ConfigError(f"'{data_name}' is no published set; see onesided data list.")
-    return preset_settings(
-        preset,
-        data_name=data_name,
-        method_name=method_name,
-        amount=Amount(data.positives + data.unlabelled, data.positives),
-        given=given,
-    )
-
-
-def _smaller_images(preset: str, data_name: str, given: Mapping[str, Any]) -> Settings:
-    """Return a limit to people's own images in `quick`: at 128 pixels, minutes become an hour.
-
-    A pretrained network wants to see more, and frozen ones look only once.
-    """
-    own = data_name in ("folders", "table")
-    from_scratch = given.get("network", {}).get("name", "auto") in ("auto", "small")
-    return {"largest_side": 64} if own and from_scratch and preset == "quick" else {}
-
-
-def _budget_method(name: str, weights: Mapping[str, Any], given: Mapping[str, Any]) -> MethodConfig:
+def _short_method(
+    checked: RunConfig, recipe: Settings, asked: Settings, where: str
+) -> MethodConfig:
     """Return the method as it suits a short run, before its pace is set."""
-    kind = method_named(name)
-    asked = _asked_of_method(given)
-    frozen = given.get("network", {}).get("trained") == "head"
-    variant = asked.get("variant", kind.features_variant if frozen else kind.budget_variant)
+    own = checked.method
+    suited = own.features_variant if checked.network.trained == "head" else own.budget_variant
+    variant = asked.get("variant", suited)
     # A variant for short runs has weights of its own: the recipe's belong to 1300 epochs.
-    short = variant is not None and variant in (kind.budget_variant, kind.features_variant)
-    own = {"variant": variant} if short else weights
-    return kind.from_settings(merge(own, asked), "configuration [method]")
+    short = variant is not None and variant in (own.budget_variant, own.features_variant)
+    beneath = {"variant": variant} if short else recipe.get("method", {})
+    return type(own).from_settings(merge(beneath, asked), f"{where} [method]")
 
 
-def _asked_of_method(given: Mapping[str, Any]) -> Settings:
+def _over(beneath: Settings, own: Section, asked: Settings, where: str) -> Section:
+    """Return a section with what lies beneath it; as it is where nothing does."""
+    return type(own).from_settings(merge(beneath, asked), where) if beneath else own
+
+
+def _at_pace(config: MethodConfig, epochs: int, asked: frozenset[str]) -> MethodConfig:
+    """Return the method at a pace for this many epochs, but for what was asked for."""
+    kept = {key: getattr(config, key) for key in asked}
+    return config.for_budget(epochs).model_copy(update=kept)
+
+
+def _asked_of_method(given: Settings) -> Settings:
     """Return what was set of the method, without its name."""
     return {key: value for key, value in given.get("method", {}).items() if key != "name"}
 
 
-def _as_published(given: Mapping[str, Any], network: Settings) -> Settings:
-    """Return the preset's network, without a width where a published network was asked for."""
-    return network if given.get("name", "auto") in ("auto", "small") else {"name": "auto"}
+def _set(config: Config) -> Settings:
+    """Return the settings that were given, without the defaults."""
+    return config.model_dump(exclude_unset=True)
 
 
-def _budget_training(
-    steps: int, config: MethodConfig, amount: Amount, given: Mapping[str, Any]
-) -> Settings:
-    asked = TrainConfig.from_settings(given, "configuration [train]")
-    chosen = asked.model_fields_set
-    sizes = [asked.batch_size] if "batch_size" in chosen else _batch_sizes(amount.rows)
-    for batch_size in sizes:
-        planned = {"batch_size": batch_size, **config.budget_training(batch_size)}
-        train = TrainConfig.from_settings(merge(planned, given), "configuration [train]")
-        per_epoch = _steps_per_epoch(config.batching(batch_size), train, amount, batch_size)
-        if per_epoch:
-            break
-    affordable = min(max(round(steps / max(1, per_epoch)), FEWEST_EPOCHS), MOST_EPOCHS)
-    epochs = asked.epochs if "epochs" in chosen else affordable
-    if epochs > MOST_GENTLE_EPOCHS:
-        planned["views"] = "published"
-    return {**planned, "epochs": epochs}
+def _beneath(asked: TrainConfig, planned: Settings) -> TrainConfig:
+    """Return what was asked for, with what is planned wherever nothing was."""
+    free = {key: value for key, value in planned.items() if key not in asked.model_fields_set}
+    return asked.model_copy(update=free)
 
 
-def _steps_per_epoch(
-    batching: Batching, train: TrainConfig, amount: Amount, batch_size: int
-) -> int:
+def _steps_per_epoch(batching: Batching, train: TrainConfig, amount: Amount) -> int:
     """Return how many batches one pass takes, as the loader will count them; 0 if none fills."""
+    size = train.batch_size
     if train.batching == "mixed" or (train.batching == "method" and isinstance(batching, Mixed)):
-        return amount.rows // batch_size
+        return amount.rows // size
     asked = train.positives_per_batch if train.batching == "stratified" else 0
     if train.batching == "method" and isinstance(batching, Stratified):
         asked = batching.positives
-    positives = min(asked or round(batch_size * amount.labelled / amount.rows) or 1, batch_size - 1)
-    return (amount.rows - amount.labelled) // (batch_size - positives)
+    positives = min(asked or round(size * amount.labelled / amount.rows) or 1, size - 1)
+    return (amount.rows - amount.labelled) // (size - positives)
 
 
 def _batch_sizes(rows: int) -> list[int]:
@@ -219,13 +344,3 @@ def _batch_sizes(rows: int) -> list[int]:
     """
     first = next((size for size in (128, 64, 32) if rows >= size * 16), 16)
     return [size for size in (128, 64, 32, 16, 8, 4, 2) if size <= first]
-
-
-def _paper_network(data_name: str) -> Settings:
-    return {"name": "auto"} if data_name == "table" else {"name": "resnet18"}
-
-
-def recipe_settings(data_name: str, method_name: str) -> Settings:
-    """Return the recipe of this data set and method; the method's own defaults where none is."""
-    path = resources.files("onesided") / "recipes" / data_name / f"{method_name}.toml"
-    return read_toml(Path(str(path))) if path.is_file() else {}

@@ -1,0 +1,31 @@
+"""Which presets there are, and what they say of themselves; `onesided --help` waits for nothing."""
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+PRESETS = Path(str(resources.files("onesided") / "presets"))
+
+
+def preset_files() -> Mapping[str, Path]:
+    """Return the file of every preset that comes with the library, the shortest first."""
+    files = {path.stem: path for path in PRESETS.glob("*.toml")}
+    return dict(sorted(files.items(), key=lambda item: (_cost(_content(item[1])), item[0])))
+
+
+def preset_words() -> str:
+    """Return every preset with its summary, and that it may be a file, as one sentence."""
+    told = [f"{name} ({_content(path)['summary']})" for name, path in preset_files().items()]
+    return f"{', '.join(told)}, or a TOML file of your own."
+
+
+def _cost(content: Mapping[str, object]) -> tuple[float, float]:
+    """Return steps and width of the network; a published recipe comes last."""
+    network = content.get("network", {})
+    assert isinstance(network, Mapping)
+    return float(str(content.get("steps", "inf"))), float(network.get("width", 1))
+
+
+def _content(path: Path) -> Mapping[str, object]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
