@@ -33,7 +33,7 @@ from onesided.run.embed import seen_through
 from onesided.run.execute import run
 from onesided.run.folder import RESULT, RunFolder, read_json
 from onesided.run.load import LoadedData, load_data
-from onesided.storage.journal import alone
+from onesided.storage.lock import alone
 
 
 def run_grid(

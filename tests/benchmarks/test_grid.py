@@ -19,7 +19,7 @@ from onesided.core.errors import ConfigError, DataNotFound, FolderTaken, Interru
 from onesided.engine.fit import Watcher
 from onesided.run.execute import run
 from onesided.run.load import load_data
-from onesided.storage.journal import alone
+from onesided.storage.lock import alone
 from tests.benchmarks.fakes import TOY, places_in, toy_entry, toy_grid
 
 

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from onesided.core.errors import CheckpointError, OnesidedError
-from onesided.engine.checkpoint import Checkpoints, Position, TrainingState, replacing
+from onesided.engine.checkpoint import Checkpoints, Position, TrainingState
+from onesided.storage.atomic import replacing
 
 STATE = TrainingState(
     Position(1, 2, 3), {"weight": torch.arange(4.0)}, None, {"loss.risk": [1.5, 2]}, 7.0

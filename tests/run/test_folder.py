@@ -17,13 +17,13 @@ from onesided.run.folder import (
     OURS,
     RESULT,
     RunFolder,
-    csv_text,
     environment,
     read_json,
     read_result,
     working_in,
 )
 from onesided.storage.names import name_in_cell, original_name, spreadsheet_safe
+from onesided.storage.table import csv_text
 
 CONFIG = RunConfig.from_settings({"data": {"name": "digits"}})
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -196,4 +196,4 @@ def test_one_command_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
             with pytest.raises(FolderTaken, match="Another command is at work in"):
                 another.submit(work).result()
         another.submit(work).result()
-    assert not list((tmp_path / "run").iterdir()), "the folder itself is the lock"
+    assert not list((tmp_path / "run").iterdir()), "a lock leaves nothing behind"

@@ -16,13 +16,12 @@ import torch
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import CheckpointError, ConfigError
 from onesided.data.problem.dataset import Joined, Selection
-from onesided.engine.checkpoint import replacing
 from onesided.engine.embed import features_of
 from onesided.nets.build import NetworkConfig, build_backbone, give_first_weights
 from onesided.nets.standardise import Backbone
 from onesided.run.load import LoadedData, channel_statistics
-
-Progress = Callable[[int, int], None]
+from onesided.storage.atomic import replacing
+from onesided.storage.progress import Progress
 
 
 def seen_through(
