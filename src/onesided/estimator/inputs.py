@@ -13,12 +13,11 @@ from sklearn.utils.validation import column_or_1d
 
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN, LabelScheme, normalise_pu_labels
-from onesided.data.problem.samples import ImageKind
+from onesided.data.problem.samples import ImageKind, piece_length
 from onesided.data.read.arrays import ChannelAxis, checked_values
 from onesided.data.read.files import Found
 from onesided.data.read.folder import Group, OneSided, read_groups
 from onesided.data.read.images import decode_all
-from onesided.data.read.pieces import piece_length
 from onesided.run.config import OwnConfig
 from onesided.storage.labels import NAMES
 from onesided.storage.names import printable

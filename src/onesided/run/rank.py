@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import CheckpointError, DataNotFound
+from onesided.data.problem.samples import PIECE, piece_length
 from onesided.data.read.agreement import check_share_readable
 from onesided.data.read.items import Items, name_of, open_items
-from onesided.data.read.pieces import PIECE, piece_length
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
 from onesided.engine.predict import Predictor
 from onesided.run.folder import RESULT, read_result
