@@ -27,10 +27,10 @@ from benchmarks.command import REPOSITORY
 from benchmarks.origin import origin
 from onesided.geo.input.coordinates import converted, system
 from onesided.geo.input.footprints import Buildings
-from onesided.geo.input.libraries import library
 from onesided.geo.scene.chips import cut_chips
 from onesided.geo.scene.footprint_scene import open_scene
 from onesided.run.folder import RunFolder
+from onesided.storage.optional import library
 
 RESULT = "mapping.json"
 WEST, NORTH, METRES_PER_PIXEL, BLOCK = 250_000.0, 3_300_000.0, 0.5, 512

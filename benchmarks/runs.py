@@ -32,7 +32,7 @@ from onesided.run.execute import run
 from onesided.run.folder import RESULT, RunFolder, check_place, read_json, working_in
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import build_problem
-from onesided.storage.journal import alone
+from onesided.storage.lock import alone
 
 
 def run_grid(

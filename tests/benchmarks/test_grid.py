@@ -18,7 +18,7 @@ from benchmarks.runs import Collected, run_grid
 from onesided.core.errors import ConfigError, DataNotFound, FolderTaken, Interrupted
 from onesided.engine.fit import Watcher
 from onesided.run.load import load_data
-from onesided.storage.journal import alone
+from onesided.storage.lock import alone
 from tests.benchmarks.fakes import TOY, places_in, toy_entry, toy_grid
 from tests.run.running import run_in
 

@@ -15,7 +15,7 @@ from onesided.core.config import read_toml
 from onesided.geo.input.vector import Layer, read_layer
 from onesided.metrics.pu import proxy_auc
 from onesided.nets.build import NetworkConfig, build_backbone
-from onesided.storage.journal import alone
+from onesided.storage.lock import alone
 from tests.cli.command import Outcome, assert_refused, call, contents
 from tests.cli.pictures import BLUE, RED, draw
 from tests.geo.fakes import FakeScene, write_geotiff_scene, write_xbd_event

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from onesided.storage.journal import alone
+from onesided.storage.lock import alone
 from tests.cli.command import assert_refused, call, contents, fit
 from tests.cli.pictures import draw
 

@@ -17,27 +17,12 @@ from onesided.core.labels import (
     Label,
     LabelScheme,
     normalise_pu_labels,
-    p_positive,
 )
 
 
 def test_positive_is_one_and_negative_zero() -> None:
     assert (POSITIVE, NEGATIVE, UNKNOWN) == (1, 0, -1)
     assert Label.POSITIVE == POSITIVE
-
-
-def test_probability_of_positive_is_the_share_of_its_exponential() -> None:
-    logits = torch.tensor([[0.3, 1.2], [-4.0, -4.0], [2.0, -1.0]], dtype=torch.float64)
-    expected = [
-        math.exp(positive) / (math.exp(positive) + math.exp(negative))
-        for negative, positive in logits.tolist()
-    ]
-    assert p_positive(logits).tolist() == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_larger_logit_of_positive_means_a_larger_probability() -> None:
-    assert p_positive(torch.tensor([[0.0, 5.0]])) > 0.99
-    assert p_positive(torch.tensor([[5.0, 0.0]])) < 0.01
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Checkpoints: complete or not there, ours or refused, data and never code."""
 
-import errno
 import os
 import pickle
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 import torch
 
 from onesided.core.errors import CheckpointError, OnesidedError
-from onesided.engine.checkpoint import Checkpoints, Position, TrainingState, replacing
+from onesided.engine.checkpoint import Checkpoints, Position, TrainingState
 
 STATE = TrainingState(
     Position(1, 2, 3), {"weight": torch.arange(4.0)}, None, {"loss.risk": [1.5, 2]}, 7.0
@@ -95,15 +94,6 @@ def test_missing_parts_are_named(tmp_path: Path) -> None:
         Checkpoints(tmp_path / "last.pt", "mine").load()
 
 
-def test_a_full_disk_leaves_the_old_file_and_says_what_to_do(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("old")
-    with pytest.raises(OnesidedError, match=r"No space left.*intact"), replacing(path):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert path.read_text() == "old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
-
-
 def test_torch_reports_a_full_disk_by_one_of_the_two_errors_that_are_told() -> None:
     full = Path("/dev/full")
     if not full.exists():
@@ -121,12 +111,6 @@ def test_torchs_words_for_a_full_disk_are_told_as_one(
     monkeypatch.setattr(torch, "save", full)
     with pytest.raises(OnesidedError, match=r"PytorchStreamWriter .* intact"):
         saved(tmp_path)
-
-
-def test_what_fails_while_a_file_is_computed_is_not_told_as_a_full_disk(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="out of memory"), replacing(tmp_path / "features"):
-        raise RuntimeError("out of memory")
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_flipped_bit_inside_a_tensor_is_noticed(tmp_path: Path) -> None:

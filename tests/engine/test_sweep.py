@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from onesided.core.errors import ContractError
+from onesided.data.problem import samples
 from onesided.data.problem.dataset import Selection
-from onesided.data.read import pieces
 from onesided.engine.sweep import chunks, run_over
 
 
@@ -24,7 +24,7 @@ def test_small_samples_go_through_by_128(shape: tuple[int, ...], lengths: list[i
 def test_large_images_go_through_in_smaller_pieces_with_the_same_outputs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE_BYTES", 3 * (3 * 4 * 4) + 1)
+    monkeypatch.setattr(samples, "PIECE_BYTES", 3 * (3 * 4 * 4) + 1)
     random = np.random.default_rng(0)
     pool = random.integers(0, 256, (10, 3, 4, 4), dtype=np.uint8)
     values = Selection(pool, np.array([9, 2, 2, 5, 0, 7, 1]))

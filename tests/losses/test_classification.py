@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from onesided.core.labels import NEGATIVE, POSITIVE, p_positive
+from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.losses.classification import (
     balanced_cross_entropy,
     class_weighted_cross_entropy,
     margin,
     mean_or_zero,
+    p_positive,
     plain_cross_entropy,
     positive_unlabelled_cross_entropy,
     soft_cross_entropy,
@@ -241,3 +242,17 @@ def test_large_margins_keep_their_last_digits(value: float) -> None:
     assert plain_cross_entropy(numbers(value), flags(1)).item() == pytest.approx(
         math.log1p(math.exp(-value)), rel=1e-12
     )
+
+
+def test_probability_of_positive_is_the_share_of_its_exponential() -> None:
+    logits = torch.tensor([[0.3, 1.2], [-4.0, -4.0], [2.0, -1.0]], dtype=torch.float64)
+    expected = [
+        math.exp(positive) / (math.exp(positive) + math.exp(negative))
+        for negative, positive in logits.tolist()
+    ]
+    assert p_positive(logits).tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_larger_logit_of_positive_means_a_larger_probability() -> None:
+    assert p_positive(torch.tensor([[0.0, 5.0]])) > 0.99
+    assert p_positive(torch.tensor([[5.0, 0.0]])) < 0.01

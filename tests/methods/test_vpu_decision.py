@@ -9,9 +9,10 @@ from torch import Tensor
 
 from onesided.core.batch import Augment, DataFacts
 from onesided.core.clock import Clock
-from onesided.core.labels import NEGATIVE, POSITIVE, p_positive
+from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.loader import Loader
 from onesided.data.problem.dataset import PUDataset
+from onesided.losses.classification import p_positive
 from onesided.losses.variational import variational_loss
 from onesided.methods.vpu import VPU, VPUConfig
 from tests.methods.linear_clouds import (

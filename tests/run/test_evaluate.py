@@ -6,7 +6,7 @@ import pytest
 from onesided.core.errors import DataError, OnesidedError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.core.leaning import OWN_SCORES
-from onesided.run.evaluate import compare_with_labels, read_labels, read_rows, read_scores
+from onesided.run.evaluate import compare_with_labels, read_labels, read_scores
 
 SCORES = {"U/a.png": 0.9, "U/b.png": 0.7, "U/c.png": 0.4, "U/d.png": 0.1, "=e.png": 0.05}
 RESULT = {
@@ -106,17 +106,6 @@ def test_strangers_are_shown_beside_an_item_of_the_run(run: Path) -> None:
 def test_labels_are_read_by_word_whatever_the_spelling(tmp_path: Path) -> None:
     (tmp_path / "truth.csv").write_text("path,label,note\na, Positive,x\nb,NEGATIVE ,\na,positive,")
     assert read_labels(tmp_path / "truth.csv") == {"a": POSITIVE, "b": NEGATIVE}
-
-
-def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text('item,label\n"two\nlines",positive\nlast,negative\n')
-    assert [line for line, _ in read_rows(tmp_path / "t.csv", ("label",))] == [3, 4]
-
-
-def test_short_and_long_rows_are_read_as_far_as_they_go(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("item,label\na\nb,positive,extra,cells\n")
-    rows = [row for _, row in read_rows(tmp_path / "t.csv", ("label",))]
-    assert rows == [{"item": "a", "label": ""}, {"item": "b", "label": "positive"}]
 
 
 def test_scores_must_be_there_and_be_numbers(run: Path) -> None:

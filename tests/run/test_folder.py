@@ -1,13 +1,9 @@
-import csv
-import io
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from onesided.core.config import read_toml
 from onesided.core.errors import DataNotFound, FolderTaken, OnesidedError
@@ -18,16 +14,13 @@ from onesided.run.folder import (
     RESULT,
     RunFolder,
     check_place,
-    csv_text,
     environment,
     read_json,
     read_result,
     working_in,
 )
-from onesided.storage.names import name_in_cell, original_name, spreadsheet_safe
 
 CONFIG = RunConfig.from_settings({"data": {"name": "digits"}})
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def claimed(path: Path, identity: str = "mine") -> RunFolder:
@@ -154,32 +147,6 @@ def test_a_file_that_is_not_there_is_told_as_such(tmp_path: Path) -> None:
             read_json(folder / RESULT)
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\0"), min_size=1)))
-def test_any_name_survives_a_table_and_none_is_a_formula(names: list[str]) -> None:
-    text = csv_text(("item", "role"), [(name, "x") for name in names])
-    header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-    assert header == ["item", "role"]
-    assert [role for _, role in rows] == ["x"] * len(names)
-    cells = [cell for cell, _ in rows]
-    text.encode("utf-8")
-    assert not [cell for cell in cells if cell.startswith(FORMULA)]
-    assert [_bytes(original_name(name_in_cell(cell))) for cell in cells] == list(map(_bytes, names))
-
-
-def _bytes(name: str) -> bytes:
-    # Surrogates that do not stand for a byte cannot be file names; compare what they mean.
-    return name.encode("utf-8", "surrogatepass")
-
-
-@given(st.text(st.sampled_from("'=+-@\t\ra")))
-def test_guarding_against_formulas_is_undone_exactly(name: str) -> None:
-    assert name_in_cell(spreadsheet_safe(name)) == name
-
-
-def test_lines_end_as_unix_has_it() -> None:
-    assert csv_text(("a", "b"), [("x", 1), ("c\rd", 2)]) == 'a,b\nx,1\n"c\rd",2\n'
-
-
 def test_the_environment_is_json_whatever_the_command_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["onesided", "fit", "-p", "not\udcffutf8"])
     told = json.loads(json.dumps(environment()))
@@ -197,4 +164,4 @@ def test_one_command_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
             with pytest.raises(FolderTaken, match="Another command is at work in"):
                 another.submit(work).result()
         another.submit(work).result()
-    assert not list((tmp_path / "run").iterdir()), "the folder itself is the lock"
+    assert not list((tmp_path / "run").iterdir()), "a lock leaves nothing behind"

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from onesided.core.errors import CheckpointError, DataError, DataNotFound
-from onesided.data.read import pieces
+from onesided.data.problem import samples
 from onesided.data.read.files import Found, find_images
 from onesided.data.read.images import decode_all, decode_piece
 from onesided.engine.model_file import ModelDescription, load_model, save_model
@@ -56,7 +56,7 @@ def items(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pieces_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "PIECE", 4)
+    monkeypatch.setattr(samples, "PIECE", 4)
 
 
 def rows_of(table: Path) -> list[dict[str, str]]:
@@ -93,7 +93,7 @@ def test_progress_tells_of_every_piece(run: Path, items: Path) -> None:
 def test_large_images_come_in_smaller_pieces(
     run: Path, items: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE_BYTES", 3 * (3 * 8 * 8) + 1)
+    monkeypatch.setattr(samples, "PIECE_BYTES", 3 * (3 * 8 * 8) + 1)
     heard: list[tuple[int, int]] = []
     output = items.parent / "ranked.csv"
     rank_items(run, items, output, tolerate=0, progress=lambda *done: heard.append(done))
@@ -103,7 +103,7 @@ def test_large_images_come_in_smaller_pieces(
 def test_pieces_change_nothing_but_memory(run: Path, items: Path) -> None:
     whole = ranked(run, items)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "PIECE", 4)
+        patch.setattr(samples, "PIECE", 4)
         parts = ranked(run, items)
     assert [row["path"] for row in parts] == [row["path"] for row in whole]
     np.testing.assert_allclose(

@@ -1,13 +1,9 @@
-import errno
-import subprocess
-import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from onesided.core.errors import DataError, OnesidedError
-from onesided.storage.journal import Journal, alone
+from onesided.core.errors import DataError
+from onesided.storage.journal import Journal
 
 ABOUT = {"of": "this"}
 
@@ -57,35 +53,3 @@ def test_a_garbled_line_is_told_with_what_to_do(tmp_path: Path) -> None:
         file.write(b"{]\n")
     with pytest.raises(DataError, match=r"journal is damaged .* Delete it"):
         list(journal.entries())
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no such lock on Windows")
-def test_a_second_process_is_refused_until_the_first_dies(tmp_path: Path) -> None:
-    hold = (
-        "import sys, time; from pathlib import Path; from onesided.storage.journal import alone\n"
-        "with alone(Path(sys.argv[1])): print('inside', flush=True); time.sleep(60)"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", hold, str(tmp_path / "lock")], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "inside\n"
-    busy = OnesidedError("busy")
-    with pytest.raises(OnesidedError, match="busy"), alone(tmp_path / "lock", otherwise=busy):
-        pass
-    process.kill()
-    process.wait()
-    with alone(tmp_path / "lock", otherwise=busy):
-        pass
-
-
-@pytest.mark.parametrize(("reason", "works"), [(errno.EBADF, True), (errno.EIO, False)])
-def test_a_disk_that_cannot_lock_is_worked_on_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: int, works: bool
-) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(reason, "no")
-
-    monkeypatch.setattr("fcntl.flock", refuse)
-    with nullcontext() if works else pytest.raises(OSError, match="no"), alone(tmp_path):
-        pass

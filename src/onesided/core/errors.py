@@ -30,6 +30,18 @@ class FolderTaken(OnesidedError):
     """Another command is at work in the folder."""
 
 
+class MissingLibrary(OnesidedError):
+    """An optional library is needed and not there.
+
+    Attributes:
+        remedy: The command that installs it.
+    """
+
+    def __init__(self, problem: str, extra: str) -> None:
+        self.remedy = f"pip install 'onesided[{extra}]'"
+        super().__init__(f"{problem} Install the extra `{extra}`: {self.remedy}")
+
+
 class TrainingFailed(OnesidedError):
     """Training produced a loss that is not a number; the message names the term."""
 
@@ -54,3 +66,8 @@ class Interrupted(OnesidedError):
 
 class ContractError(OnesidedError, TypeError):
     """A method broke one of the laws of the method contract."""
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, or its type if it says nothing."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -13,9 +13,8 @@ from enum import IntEnum
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int8
+from jaxtyping import Bool, Int8
 from numpy.typing import ArrayLike
-from torch import Tensor
 
 from onesided.core.errors import DataError
 
@@ -31,11 +30,6 @@ class Label(IntEnum):
 POSITIVE, NEGATIVE, UNKNOWN = int(Label.POSITIVE), int(Label.NEGATIVE), int(Label.UNKNOWN)
 
 LabelScheme = Literal["pu", "pnu"]
-
-
-def p_positive(logits: Float[Tensor, "n 2"]) -> Float[Tensor, "n"]:
-    """Return the probability of the positive class."""
-    return logits.softmax(dim=1)[:, POSITIVE]
 
 
 def normalise_pu_labels(

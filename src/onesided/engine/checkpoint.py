@@ -6,18 +6,16 @@ because there are none to save: randomness is a function of the clock.
 """
 
 import math
-import os
 import pickle
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 
-from onesided.core.errors import CheckpointError, OnesidedError
+from onesided.core.errors import CheckpointError, first_line
+from onesided.storage.atomic import replacing
 
 FORMAT = 1
 
@@ -71,7 +69,7 @@ class Checkpoints:
             try:
                 torch.save(content, file)
             except RuntimeError as error:  # as which its zip writer reports a full disk
-                raise OSError(_first_line(error)) from error
+                raise OSError(str(error)) from error
 
     def load(self) -> TrainingState | None:
         """Return the saved state, None if there is none, or refuse with the reason."""
@@ -106,7 +104,7 @@ class Checkpoints:
                 "nothing in it was executed. Restore it from a copy you trust, or use --overwrite."
             ) from None
         except (RuntimeError, EOFError, zipfile.BadZipFile, ValueError, KeyError, OSError) as error:
-            raise self.damaged(_first_line(error)) from None
+            raise self.damaged(first_line(error)) from None
         if not isinstance(content, dict):
             raise self.damaged("it is not a table")
         return content
@@ -162,27 +160,3 @@ def asdict_shallow(state: TrainingState) -> dict[str, Any]:
         "tally": state.tally,
         "seconds": state.seconds,
     }
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write a file under a temporary name; rename it over the old one only when complete."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        reason = error.strerror or _first_line(error)
-        raise OnesidedError(
-            f"Cannot write {path}: {reason}. What was there before is intact; make room or "
-            "choose another folder, and give the same command again."
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -29,6 +29,7 @@ from onesided.engine.sweep import MethodSweep
 from onesided.engine.train_config import TrainConfig, choose_device, choose_precision
 from onesided.methods.base import GradientMethod, Method
 from onesided.metrics.pu import proxy_auc
+from onesided.storage.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Watcher:
 
     step: Callable[[Clock], None] = lambda clock: None
     epoch: Callable[[Row], None] = lambda row: None
-    embed: Callable[[int, int], None] = lambda done, total: None
+    embed: Progress = lambda done, total: None
 
 
 def fit(

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from onesided.core.batch import Losses
 from onesided.core.clock import Clock
-from onesided.core.errors import OnesidedError
-from onesided.engine.checkpoint import replacing
+from onesided.storage.atomic import write_text
+from onesided.storage.optional import library
 
 Row = dict[str, Any]
 
@@ -68,8 +68,7 @@ class EpochLog:
             if row["stage"] == clock.stage and row["epoch"] >= clock.epoch:
                 break
             kept.append(line)
-        with replacing(self.path) as file:
-            file.write("".join(line + "\n" for line in kept).encode())
+        write_text(self.path, "".join(line + "\n" for line in kept))
 
     def seconds(self) -> float | None:
         """Return the training time of the last row, over all starts of the run."""
@@ -91,10 +90,7 @@ class EpochLog:
 
 
 def _tensorboard_writer(folder: Path) -> Any:  # noqa: ANN401 - an optional package's class
-    try:
-        from torch.utils.tensorboard.writer import SummaryWriter
-    except ImportError:
-        raise OnesidedError(
-            "train.tensorboard needs the package tensorboard: pip install 'onesided[tensorboard]'."
-        ) from None
+    library("tensorboard", "train.tensorboard")
+    from torch.utils.tensorboard.writer import SummaryWriter
+
     return SummaryWriter(str(folder / "tensorboard"))

@@ -14,13 +14,13 @@ from onesided.core.batch import DataFacts
 from onesided.core.config import Config
 from onesided.core.errors import CheckpointError, ContractError, DataNotFound
 from onesided.data.problem.samples import ImageKind
-from onesided.engine.checkpoint import replacing
 from onesided.engine.predict import Predictor
 from onesided.engine.train_config import choose_device
 from onesided.methods import method_named
 from onesided.methods.base import GradientMethod, Method
 from onesided.nets.build import NetworkConfig, build_backbone
 from onesided.nets.standardise import Backbone
+from onesided.storage.atomic import replacing, write_text
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 EMBEDDER = "embedder."
@@ -105,8 +105,12 @@ def save_model(
     tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
     with replacing(folder / WEIGHTS) as file:
         file.write(safetensors.torch.save(tensors))
-    with replacing(folder / DESCRIPTION) as file:
-        file.write(json.dumps(description.model_dump(mode="json"), indent=2).encode())
+    write_description(folder, description)
+
+
+def write_description(folder: Path, description: ModelDescription) -> None:
+    """Write how to rebuild the network, complete or not at all."""
+    write_text(folder / DESCRIPTION, json.dumps(description.model_dump(mode="json"), indent=2))
 
 
 def load_model(folder: Path, device: str = "auto") -> tuple[Predictor, ModelDescription]:

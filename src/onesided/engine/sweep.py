@@ -13,8 +13,7 @@ from onesided.core.clock import Clock
 from onesided.core.errors import ContractError
 from onesided.core.rng import generator
 from onesided.data.problem.dataset import PUDataset, Selection
-from onesided.data.problem.samples import ImageKind
-from onesided.data.read.pieces import piece_length
+from onesided.data.problem.samples import ImageKind, piece_length
 from onesided.data.views.augment import augment
 
 SWEEP_BATCH = 128

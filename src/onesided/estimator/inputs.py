@@ -13,13 +13,13 @@ from sklearn.utils.validation import column_or_1d
 
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN, LabelScheme, normalise_pu_labels
-from onesided.data.problem.samples import ImageKind
+from onesided.data.problem.samples import ImageKind, piece_length
 from onesided.data.read.arrays import ChannelAxis, checked_values
 from onesided.data.read.files import Found
-from onesided.data.read.folder import WORDS, Group, OneSided, read_groups
+from onesided.data.read.folder import Group, OneSided, read_groups
 from onesided.data.read.images import decode_all
-from onesided.data.read.pieces import piece_length
 from onesided.run.config import OwnConfig
+from onesided.storage.labels import NAMES
 from onesided.storage.names import printable
 
 PathLike = str | os.PathLike[str]
@@ -100,7 +100,7 @@ def read_paths(
     _, known = normalise_pu_labels(labels, labels_mean=labels_mean)
     found = _distinctly_named(paths)
     groups = [
-        Group(label, f"X ({WORDS[label]})", [found[row] for row in np.flatnonzero(known == label)])
+        Group(label, f"X ({NAMES[label]})", [found[row] for row in np.flatnonzero(known == label)])
         for label in (POSITIVE, UNKNOWN, NEGATIVE)
         if (known == label).any()
     ]

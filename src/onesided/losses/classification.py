@@ -18,6 +18,11 @@ from torch import Tensor
 from onesided.core.labels import NEGATIVE, POSITIVE
 
 
+def p_positive(logits: Float[Tensor, "n 2"]) -> Float[Tensor, "n"]:
+    """Return the probability of the positive class."""
+    return logits.softmax(dim=1)[:, POSITIVE]
+
+
 def margin(logits: Float[Tensor, "n 2"]) -> Float[Tensor, "n"]:
     """Return by how much the positive logit exceeds the negative one.
 

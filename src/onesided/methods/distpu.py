@@ -27,9 +27,8 @@ from torch import Tensor
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock, Pace, Stage, Sweep
 from onesided.core.dist import gather, shard
-from onesided.core.labels import p_positive
 from onesided.core.rng import numpy_generator
-from onesided.losses.classification import margin, mean_or_zero
+from onesided.losses.classification import margin, mean_or_zero, p_positive
 from onesided.losses.distribution import binary_entropy, label_distribution_risk, mixup_cost
 from onesided.losses.mixup import draw_share, mix
 from onesided.methods.base import Card, GradientMethod, Needs

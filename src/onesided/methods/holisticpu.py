@@ -28,9 +28,8 @@ from torch import Tensor
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch, Stratified
 from onesided.core.clock import Clock, Pace, Stage, Sweep
 from onesided.core.errors import ConfigError
-from onesided.core.labels import p_positive
 from onesided.core.rng import generator
-from onesided.losses.classification import margin, mean_or_zero
+from onesided.losses.classification import margin, mean_or_zero, p_positive
 from onesided.losses.pseudo_labels import confident_consistency, soft_label_cost
 from onesided.methods.base import Card, GradientMethod
 from onesided.methods.variant import VariantConfig

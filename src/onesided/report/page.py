@@ -4,7 +4,6 @@ Every piece is a function from the run's files to HTML, and returns "" when its 
 missing: then its heading does not appear either.
 """
 
-import os
 from dataclasses import replace
 from html import escape
 from importlib.resources import files as package_files
@@ -13,13 +12,13 @@ from string import Template
 
 import numpy as np
 
-from onesided.core.errors import DataError
 from onesided.report import figures, tables
 from onesided.report.plots import curves, score_plots
 from onesided.report.runfiles import Json, RunFiles, Thumbnails, estimates, read_run, table
 from onesided.report.smallprint import MOST_ROWS, about, listed, skipped
 from onesided.report.truth import truth
 from onesided.report.wording import THUMBNAIL_WORDS, headline, lede, shown
+from onesided.storage.atomic import write_text
 
 # Together with the size of a thumbnail, this keeps the page under 5 MB for any run.
 MOST_THUMBNAILS = 16
@@ -39,18 +38,8 @@ def write_report(run: Path, *, labelled: Json | None = None) -> Path:
         labelled: Figures on items of the pool whose true class became known later, as
             `onesided.run.evaluate.compare_with_labels` returns them.
     """
-    target, temporary = run / "report.html", run / f".report.html.{os.getpid()}"
-    page = render(replace(read_run(run), labelled=labelled or {})).encode("utf-8")
-    try:
-        temporary.write_bytes(page)
-        temporary.replace(target)
-    except OSError as error:
-        raise DataError(
-            f"{target} cannot be written ({error.strerror}). "
-            f"Make room or give write permission, then: onesided report {run}"
-        ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    target = run / "report.html"
+    write_text(target, render(replace(read_run(run), labelled=labelled or {})))
     return target
 
 

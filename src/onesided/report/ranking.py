@@ -1,16 +1,15 @@
 """A page of thumbnails: the first items of a ranking, for eyes instead of a spreadsheet."""
 
-import os
 from collections.abc import Sequence
 from importlib.resources import files as package_files
 from pathlib import Path
 
 import numpy as np
 
-from onesided.core.errors import OnesidedError
 from onesided.data.read.picture import shown_channels
 from onesided.report import figures
 from onesided.report.wording import shown
+from onesided.storage.atomic import write_text
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -57,16 +56,7 @@ def write_ranking_page(
         style=package_files("onesided.report").joinpath("style.css").read_text("utf-8"),
         items="".join(_item(place, *item) for place, item in enumerate(items, start=1)),
     )
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        temporary.write_text(page, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise OnesidedError(
-            f"{path} cannot be written ({error.strerror}). Make room or choose another place."
-        ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_text(path, page)
 
 
 def _item(place: int, name: str, score: float, picture: np.ndarray | None) -> str:

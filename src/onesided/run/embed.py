@@ -16,15 +16,14 @@ import torch
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import CheckpointError, ConfigError
 from onesided.data.problem.dataset import Joined, Selection
-from onesided.engine.checkpoint import replacing
 from onesided.engine.embed import features_of
 from onesided.engine.train_config import choose_device
 from onesided.nets.build import NetworkConfig, build_backbone, give_first_weights
 from onesided.nets.standardise import Backbone
 from onesided.run.load import LoadedData, channel_statistics
 from onesided.run.problem import Problem
-
-Progress = Callable[[int, int], None]
+from onesided.storage.atomic import replacing
+from onesided.storage.progress import Progress
 
 
 def embed(

@@ -1,21 +1,19 @@
 """A finished run against a table of true labels; for reporting only, nothing is chosen by it."""
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from onesided.core.errors import DataError, DataNotFound
+from onesided.core.errors import DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.core.leaning import OPTIMISTIC, OWN_SCORES, as_leaning, leaning_of
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import SCORES, read_result
+from onesided.storage.labels import NotALabel, label_in
 from onesided.storage.names import name_in_cell
-
-WORDS = {"positive": POSITIVE, "negative": NEGATIVE}
-
+from onesided.storage.table import read_rows
 
 # Figure on items of known class: its title, and the estimate that foretells it.
 FORETOLD = {
@@ -96,20 +94,21 @@ def read_scores(path: Path, *, threshold: float | None = None) -> dict[str, floa
     With the threshold given, a score stays on the side that its decision names.
     """
     scores: dict[str, float] = {}
-    for line, row in read_rows(path, ("item", "score")):
+    for row in read_rows(path, ("item", "score")):
+        cells = row.cells
         try:
-            score = float(row["score"])
+            score = float(cells["score"])
             if not 0 <= score <= 1:
                 raise ValueError("also where it is NaN")
-            if threshold is not None and row.get("decision") == "positive":
+            if threshold is not None and cells.get("decision") == "positive":
                 score = max(score, float(np.nextafter(threshold, np.inf)))
-            if threshold is not None and row.get("decision") == "negative":
+            if threshold is not None and cells.get("decision") == "negative":
                 score = min(score, threshold)
-            scores[name_in_cell(row["item"])] = score
+            scores[name_in_cell(cells["item"])] = score
         except ValueError:
             raise DataError(
-                f"{path}, line {line}: the score is {row['score']!r}, which is no number from 0 "
-                "to 1. Restore the file from a copy, or train again with --overwrite."
+                f"{path}, line {row.line}: the score is {cells['score']!r}, which is no number "
+                "from 0 to 1. Restore the file from a copy, or train again with --overwrite."
             ) from None
     if not scores:
         raise DataError(f"{path} lists no item. Restore it, or train again with --overwrite.")
@@ -119,55 +118,19 @@ def read_scores(path: Path, *, threshold: float | None = None) -> dict[str, floa
 def read_labels(path: Path) -> dict[str, int]:
     """Return item to class from a CSV with columns item (or path) and label."""
     labels: dict[str, int] = {}
-    for line, row in read_rows(path, ("label",)):
-        item = name_in_cell(row.get("item") or row.get("path") or "")
+    for row in read_rows(path, ("label",)):
+        item = name_in_cell(row.cells.get("item") or row.cells.get("path") or "")
+        where = f"{path}, line {row.line}"
         if not item:
-            raise DataError(f"{path}, line {line}: expected a name in the column item or path.")
-        word = row["label"].strip().lower()
-        if word not in WORDS:
+            raise DataError(f"{where}: expected a name in the column item or path.")
+        try:
+            known = label_in(row.cells["label"], among=(POSITIVE, NEGATIVE), looked_at=True)
+        except NotALabel as error:
+            raise DataError(f"{where}: {error}") from None
+        if labels.setdefault(item, known) != known:
             raise DataError(
-                f"{path}, line {line}: expected the label positive or negative; "
-                f"got {row['label']!r}."
-            )
-        if labels.setdefault(item, WORDS[word]) != WORDS[word]:
-            raise DataError(
-                f"{path}, line {line}: '{item}' is listed as positive and as negative. "
-                "Remove the wrong line."
+                f"{where}: '{item}' is listed as positive and as negative. Remove the wrong line."
             )
     if not labels:
         raise DataError(f"{path} lists no item. Expected lines such as: buildings/17.png,positive")
     return labels
-
-
-def read_rows(path: Path, columns: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
-    """Return the rows of a CSV file that must have these columns, each with its line number."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            # Spreadsheets of half of Europe separate by semicolons and still say CSV.
-            reader = csv.DictReader(file, delimiter=_delimiter(file.readline(), columns))
-            file.seek(0)
-            reader.fieldnames = seen = [name.strip().lower() for name in reader.fieldnames or ()]
-            missing = [name for name in columns if name not in seen]
-            if missing:
-                raise DataError(
-                    f"{path} needs the column '{missing[0]}'; its first line names "
-                    f"{', '.join(filter(None, seen)) or 'nothing'}."
-                )
-            return [
-                (reader.line_num, {key: value or "" for key, value in row.items() if key})
-                for row in reader
-            ]
-    except FileNotFoundError:
-        raise DataNotFound(f"There is no file {path}.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is not a CSV file in UTF-8: {error}.") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
-
-
-def _delimiter(first_line: str, columns: tuple[str, ...]) -> str:
-    for mark in ",;\t":
-        cells = [cell.strip(' "\r\n').lower() for cell in first_line.split(mark)]
-        if set(columns) <= set(cells):
-            return mark
-    return ","

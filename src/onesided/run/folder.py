@@ -1,6 +1,5 @@
 """The run folder: which files there are, who owns it, and that nothing in it is half written."""
 
-import csv
 import json
 import os
 import platform
@@ -16,12 +15,13 @@ from typing import Any
 from onesided.core.config import dump_toml
 from onesided.core.dist import rank
 from onesided.core.errors import DataNotFound, FolderTaken, OnesidedError
-from onesided.engine.checkpoint import replacing
 from onesided.engine.model_file import DESCRIPTION, WEIGHTS
 from onesided.run.config import RunConfig
 from onesided.run.result_file import check_result
-from onesided.storage.journal import alone
-from onesided.storage.names import printable, spreadsheet_safe
+from onesided.storage.atomic import half_written, write_json, write_text
+from onesided.storage.lock import LOCK, alone
+from onesided.storage.names import printable
+from onesided.storage.table import csv_text
 
 CONFIG, MANIFEST, SPLIT, LOG = "config.toml", "manifest.json", "split.csv", "log.jsonl"
 LAST, RESULT, SCORES, FEATURES = "last.pt", "result.json", "scores.csv", "features.npy"
@@ -100,7 +100,7 @@ class RunFolder:
         if not overwrite and self._has(MANIFEST):
             self._check_owner()
         make_folder(self.path, instead="Choose another with -o.")
-        self._remove(half_written(self.path))
+        self._remove(half_written(self.path, OURS))
         if overwrite:
             self._remove(self.path / name for name in OURS)
 
@@ -123,12 +123,11 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file, complete or not at all."""
-        with replacing(self.path / name) as file:
-            file.write(text.encode())
+        write_text(self.path / name, text)
 
     def write_json(self, name: str, content: object) -> None:
         """Write a JSON file; numbers that are not finite are our own mistake and refused."""
-        self.write_text(name, json.dumps(content, indent=2, allow_nan=False) + "\n")
+        write_json(self.path / name, content)
 
     def write_table(
         self, name: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
@@ -184,41 +183,12 @@ def check_place(path: Path, *, overwrite: bool = False) -> Place:
         raise OnesidedError(f"{path} is a file, and -o takes a folder. Choose another name.")
     if overwrite or not path.exists() or (path / MANIFEST).exists():
         return place
-    if set(path.iterdir()) - {*half_written(path), path / CHIPS, path / CACHE}:
+    if set(path.iterdir()) - {*half_written(path, OURS), path / LOCK, path / CHIPS, path / CACHE}:
         raise OnesidedError(
             f"{path} is not empty and holds no run. Choose a new folder, or add a run to it with "
             "--overwrite (files that are not ours stay)."
         )
     return place
-
-
-def half_written(path: Path) -> list[Path]:
-    """Return the files that a killed process was writing to a run folder; see `replacing`."""
-    return [part for name in OURS for part in path.glob(f".{name}.*.part")]
-
-
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return CSV whose first column is a name: UTF-8 for every reader, a formula for none."""
-    return plain_csv(
-        columns, ((spreadsheet_safe(printable(str(first))), *rest) for first, *rest in rows)
-    )
-
-
-def plain_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return CSV with cells as they are."""
-    lines = _Lines()
-    # Python 3.11 quotes only what is in the line terminator: with a mere line feed, a
-    # carriage return inside a name would end the row for every reader.
-    writer = csv.writer(lines, lineterminator="\r\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
-
-
-class _Lines(list[str]):
-    """What a CSV writer writes to; one entry per row."""
-
-    write = list.append
 
 
 def read_result(folder: Path) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import numpy as np
 
 from onesided.data.problem.dataset import PUSplit, Selection
 from onesided.data.read.picture import shown_channels
-from onesided.engine.checkpoint import replacing
 from onesided.engine.predict import Predictor
+from onesided.storage.atomic import write_arrays
 from onesided.storage.names import printable
 
 GROUP_SIZE = 24
@@ -40,8 +40,7 @@ def save_report_data(
             arrays[f"{group}_images"] = thumbnails(train.values, rows)
             arrays[f"{group}_scores"] = scores[rows]
             arrays[f"{group}_names"] = np.array([printable(train.names[row]) for row in rows])
-    with replacing(path) as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+    write_arrays(path, arrays)
 
 
 def _groups(labelled: np.ndarray, scores: np.ndarray, threshold: float) -> dict[str, np.ndarray]:

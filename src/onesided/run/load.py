@@ -1,7 +1,6 @@
 """From data settings to a split, with what has to be told about it."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +20,9 @@ from onesided.data.sources import SOURCES
 from onesided.nets.standardise import Backbone
 from onesided.run.config import ChipsConfig, DataConfig, OwnConfig, SetConfig
 from onesided.storage.names import original_name
+from onesided.storage.progress import Progress
 
 STATISTICS_ROWS = 2000
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -15,26 +15,26 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import CheckpointError, DataNotFound
+from onesided.data.problem.samples import PIECE, piece_length
 from onesided.data.read.agreement import check_share_readable
 from onesided.data.read.items import Items, name_of, open_items
-from onesided.data.read.pieces import PIECE, piece_length
-from onesided.engine.checkpoint import replacing
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
 from onesided.engine.predict import Predictor
-from onesided.run.folder import RESULT, csv_text, read_result
+from onesided.run.folder import RESULT, read_result
 from onesided.run.scores_file import (
     PartialScores,
     ScoredItem,
     entry,
     partial_scores,
 )
+from onesided.storage.atomic import replacing
 from onesided.storage.names import printable
+from onesided.storage.progress import Progress
+from onesided.storage.table import csv_lines, named_lines
 
 COLUMNS = ("path", "score", "rank", "decision")
 MOST_TOLD = 1000
 """Skipped items that are returned; all of them are in the file of skipped items."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -223,9 +223,9 @@ def _write_table(path: Path, columns: tuple[str, ...], rows: Iterable[Sequence[o
     """Write a CSV file of any length, a piece at a time."""
     rows = iter(rows)
     with replacing(path) as file:
-        file.write(csv_text(columns, ()).encode())
+        file.write(csv_lines([columns]).encode())
         while piece := list(islice(rows, PIECE)):
-            file.write(csv_text(columns, piece).partition("\n")[2].encode())
+            file.write(named_lines(piece).encode())
 
 
 def _as_seen(item: ScoredItem, items: Items) -> Best:

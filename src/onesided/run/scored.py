@@ -13,13 +13,13 @@ from jaxtyping import Bool, Float64, Int64
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.problem.dataset import Scenario
-from onesided.engine.checkpoint import replacing
 from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.pu import evaluate_pu
 from onesided.metrics.truth import truth_metrics
 from onesided.run.own_scores import Untold, own_prior, told_by
 from onesided.run.prior import PriorUsed
+from onesided.storage.atomic import write_arrays
 
 UNREADABLE = (
     *(OSError, ValueError, TypeError, EOFError, AttributeError),
@@ -69,8 +69,7 @@ class Scored:
         """Write the scores, in full precision and without a single pickled object."""
         arrays = {field.name: getattr(self, field.name) for field in fields(self)}
         present = {name: values for name, values in arrays.items() if values is not None}
-        with replacing(path) as file:
-            np.savez_compressed(file, allow_pickle=False, **present)
+        write_arrays(path, present)
 
     @classmethod
     def load(cls, path: Path) -> Self:

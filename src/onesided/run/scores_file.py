@@ -19,11 +19,12 @@ import numpy as np
 
 from onesided.core.errors import OnesidedError
 from onesided.data.read.items import Items, Piece
-from onesided.storage.journal import Journal, alone
+from onesided.storage.journal import Journal
+from onesided.storage.lock import alone
 from onesided.storage.names import printable
 from onesided.storage.sorting import read_records, sorted_on_disk, write_records
 
-_LISTING, _SCORES, _LOCK = "listing", "scores", "lock"
+_LISTING, _SCORES = "listing", "scores"
 _ALL_BITS = 2**64 - 1
 
 
@@ -131,10 +132,11 @@ def partial_scores(
         piece: How many items are scored at a time, see `piece_length`.
     """
     folder = output.with_name(f"{output.name}.partial")
-    _make(folder)
     shown = printable(folder.as_posix())
     busy = OnesidedError(f"Another command is ranking into {shown}. Wait for it to end.")
-    with alone(folder / _LOCK, otherwise=busy):
+    # Beside the folder: it is deleted while the lock is held, and Windows deletes no open file.
+    with alone(folder.with_name(f"{folder.name}.lock"), otherwise=busy):
+        _make(folder)
         journal = Journal(folder / _SCORES, {})
         finished = False
         try:
@@ -167,7 +169,7 @@ class _Listing:
 def _make(folder: Path) -> None:
     """Make the folder, unless something of somebody else is there."""
     if folder.is_dir():
-        ours = (_LISTING, _SCORES, _LOCK)
+        ours = (_LISTING, _SCORES)
         strange = [
             path for path in folder.iterdir() if path.name not in ours and path.stem[:4] != "run-"
         ]

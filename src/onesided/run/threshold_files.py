@@ -1,7 +1,6 @@
 """Files of a run that follow its threshold: all are read before the first is written."""
 
 import csv
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -9,11 +8,12 @@ from typing import Self
 import numpy as np
 
 from onesided.core.errors import DataError, OnesidedError
-from onesided.engine.checkpoint import replacing
-from onesided.engine.model_file import DESCRIPTION, ModelDescription
-from onesided.run.folder import REPORT_DATA, SCORES, RunFolder, plain_csv, read_json
+from onesided.engine.model_file import DESCRIPTION, ModelDescription, write_description
+from onesided.run.folder import REPORT_DATA, SCORES, read_json
 from onesided.run.gallery import map_roles
 from onesided.run.scored import UNREADABLE, Scored, arrays_of
+from onesided.storage.atomic import write_arrays, write_text
+from onesided.storage.table import csv_lines
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,13 @@ class StoredFiles:
     def write(self, scored: Scored, threshold: float) -> None:
         """Write them for another threshold."""
         changed = self.model.model_copy(update={"threshold": threshold})
-        with replacing(self.run / DESCRIPTION) as file:
-            file.write(json.dumps(changed.model_dump(mode="json"), indent=2).encode())
+        write_description(self.run, changed)
         called = int((scored.unlabelled > threshold).sum())
         place = self.columns.index("decision")
         decided = [list(row) for row in self.rows]
         for number, row in enumerate(decided):
             row[place] = "positive" if number < called else "negative"
-        RunFolder(self.run, "").write_text(SCORES, plain_csv(self.columns, decided))
+        write_text(self.run / SCORES, csv_lines([self.columns, *decided]))
         if self.arrays is not None:
             self._write_report_data(self.arrays, scored, threshold)
 
@@ -65,8 +64,7 @@ class StoredFiles:
         kept = {name: array for name, array in arrays.items() if not name.startswith("threshold_")}
         if "embedding_role" in kept:
             kept["embedding_role"] = map_roles(scored.train_labelled, scored.train, threshold)
-        with replacing(self.run / REPORT_DATA) as file:
-            np.savez_compressed(file, allow_pickle=False, **kept)
+        write_arrays(self.run / REPORT_DATA, kept)
 
 
 def _read_decisions(path: Path, items: int) -> tuple[list[str], list[list[str]]]:

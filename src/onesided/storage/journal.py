@@ -1,19 +1,14 @@
-"""Work that goes on after a kill: files that only grow, and one process at a time."""
+"""Work that goes on after a kill: files that only grow."""
 
-import errno
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from onesided.core.errors import DataError, OnesidedError
+from onesided.core.errors import DataError
 from onesided.storage.names import printable
-
-NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-"""What file systems say that cannot lock; NFS, the first of them of a folder."""
 
 
 class Journal:
@@ -71,37 +66,6 @@ class Journal:
         with file:
             if file.readline() == self._header:
                 yield from (line for line in file if line.endswith(b"\n"))
-
-
-@contextmanager
-def alone(path: Path, otherwise: OnesidedError | None = None) -> Iterator[None]:
-    """Let one process at a time into the block; the system tells when a holder dies.
-
-    Args:
-        path: Lock file, made where it is missing, or a folder, which gets no file for it.
-        otherwise: Raised where another process is inside; None waits for it.
-    """
-    if sys.platform == "win32":  # no such lock; people there do not start one command twice
-        yield
-        return
-    import fcntl
-
-    with ExitStack() as opened:
-        if path.is_dir():
-            file = os.open(path, os.O_RDONLY)
-            opened.callback(os.close, file)
-        else:
-            file = opened.enter_context(path.open("ab")).fileno()
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if otherwise else 0))
-        except BlockingIOError:
-            assert otherwise is not None
-            raise otherwise from None
-        except OSError as error:
-            # Better unguarded, as work was before there were locks, than none on such disks.
-            if error.errno not in NO_LOCKS:
-                raise
-        yield
 
 
 def _line(entry: object) -> bytes:

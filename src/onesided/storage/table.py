@@ -1,18 +1,15 @@
-"""A CSV file as people and spreadsheets write it, row by row, with faults told by line."""
+"""CSV as people and spreadsheets write it, with faults told by line, and as we write it."""
 
 import csv
 import math
-import os
-import posixpath
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from onesided.core.errors import DataError, DataNotFound
-from onesided.data.read.files import Found
-from onesided.storage.names import name_in_cell, original_name, printable
+from onesided.storage.names import printable, spreadsheet_safe
 
 NAMING_COLUMNS = ("name", "id")
 """Columns that say what an item is called and are never features: a number that counts the
@@ -83,19 +80,6 @@ class Table:
         except csv.Error as error:
             raise self.fault(f"this is not CSV ({error}).", reader.line_num) from None
 
-    def file_in(self, row: Row) -> tuple[Found, str]:
-        """Return the file that a row lists, and how it is written there, escapes undone."""
-        text = row.cells["path"]
-        if not text.strip() or "\0" in text:
-            raise self.fault("the path is empty or holds a zero byte.", row.line)
-        path = self.path.parent / text
-        # Our own tables write odd names by `printable` and `spreadsheet_safe`; they can be given
-        # back as they are.
-        if not os.path.lexists(path):
-            text = original_name(name_in_cell(text))
-            path = self.path.parent / text
-        return Found(path, posixpath.normpath(text)), text
-
     def name_of(self, row: Row) -> str:
         """Return what a row of features is called: by its own column, or by its line."""
         naming = next((column for column in NAMING_COLUMNS if column in self.columns), None)
@@ -117,11 +101,9 @@ def open_table(path: Path, needed: str | None) -> Table:
     lines = _text_lines(path)
     first = next(lines, "")
     lines.close()
-    # Spreadsheets of half of Europe separate by semicolons and still say CSV.
-    choices = {delimiter: _headings(first, delimiter) for delimiter in ",;\t"}
-    columns = {mark: tuple(map(column_called, choices[mark])) for mark in choices}
-    best = max(choices, key=lambda mark: (needed in columns[mark], len(columns[mark])))
-    table = Table(path, choices[best], columns[best], best)
+    mark = _separator(first, (needed,) if needed else ())
+    headings = _headings(first, mark)
+    table = Table(path, headings, tuple(map(column_called, headings)), mark)
     if not first.strip():
         raise table.fault("the table is empty. Expected a first line such as: path,label")
     if needed is not None and needed not in table.columns:
@@ -166,14 +148,87 @@ def _headings(line: str, delimiter: str) -> tuple[str, ...]:
     return tuple(cell.strip() for cell in cells)
 
 
+def _separator(first_line: str, needed: Sequence[str]) -> str:
+    """Return what separates cells: it finds the columns needed, or else the most."""
+
+    # Spreadsheets of half of Europe separate by semicolons and still say CSV.
+    def found(mark: str) -> tuple[bool, int]:
+        columns = [column_called(heading) for heading in _headings(first_line, mark)]
+        return set(needed) <= set(columns), len(columns)
+
+    return max(",;\t", key=found)
+
+
 def _text_lines(path: Path) -> Generator[str, None, None]:
     """Yield the lines of a UTF-8 file, with or without a byte order mark."""
+    shown = printable(path.as_posix())
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield from file
+    except FileNotFoundError:
+        raise DataNotFound(f"There is no file {shown}.") from None
+    except OSError as error:
+        raise DataError(f"{shown} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise DataError(
-            f"{printable(path.as_posix())} is not UTF-8 text (it holds the byte 0x{byte:02x}). "
+            f"{shown} is not UTF-8 text (it holds the byte 0x{byte:02x}). "
             "Save it as 'CSV UTF-8'; other bytes in file names are written \\xNN."
         ) from None
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
+    """Return the rows of a file that must have these columns, as far as each of them goes."""
+    lines = read_lines(path, columns)
+    named = [column_called(heading) for heading in lines[0][1]] if lines else []
+    missing = [column for column in columns if column not in named]
+    if missing:
+        raise DataError(
+            f"{printable(path.as_posix())} needs the column '{missing[0]}'; its first line names "
+            f"{', '.join(filter(None, named)) or 'nothing'}."
+        )
+    empty = dict.fromkeys(filter(None, named), "")
+    return [
+        Row(line, empty | {name: cell for name, cell in zip(named, cells, strict=False) if name})
+        for line, cells in lines[1:]
+    ]
+
+
+def read_lines(path: Path, needed: Sequence[str] = ()) -> list[tuple[int, list[str]]]:
+    """Return the lines that are not empty, the first one too, each with its number.
+
+    Args:
+        path: The CSV file.
+        needed: Columns by which one sees what separates the cells.
+    """
+    text = list(_text_lines(path))
+    reader = csv.reader(text, delimiter=_separator(text[0] if text else "", needed))
+    try:
+        return [(reader.line_num, cells) for cells in reader if any(cells)]
+    except csv.Error as error:
+        raise DataError(f"{printable(path.as_posix())} is not CSV ({error}).") from None
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return CSV whose first column is a name: UTF-8 for every reader, a formula for none."""
+    return csv_lines([columns]) + named_lines(rows)
+
+
+def named_lines(rows: Iterable[Sequence[object]]) -> str:
+    """Return lines of CSV whose first cell is a name, made safe for every reader."""
+    return csv_lines((spreadsheet_safe(printable(str(first))), *rest) for first, *rest in rows)
+
+
+def csv_lines(rows: Iterable[Sequence[object]]) -> str:
+    """Return lines of CSV with cells as they are."""
+    lines = _Lines()
+    # Python 3.11 quotes only what is in the line terminator: with a mere line feed, a
+    # carriage return inside a name would end the row for every reader.
+    csv.writer(lines, lineterminator="\r\n").writerows(rows)
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
+
+
+class _Lines(list[str]):
+    """What a CSV writer writes to; one entry per row."""
+
+    write = list.append

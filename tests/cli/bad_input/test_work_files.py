@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from onesided.data.read import cache, pieces
+from onesided.data.problem import samples
+from onesided.data.read import cache
 from tests.cli.bad_input.refusals import (
     NO_JSON,
     Damage,
@@ -130,7 +131,7 @@ def stopped(
     trained: Path, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """The folder that a killed ranking left, with all pieces scored and nothing written."""
-    monkeypatch.setattr(pieces, "PIECE", 16)
+    monkeypatch.setattr(samples, "PIECE", 16)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt

@@ -18,7 +18,7 @@ from onesided.data.read import images, threads
 from onesided.data.read.cache import DecodeCache, Entry, MappedImages
 from onesided.data.read.files import find_images
 from onesided.data.read.images import Decoded, decode_all
-from onesided.storage.journal import alone
+from onesided.storage.lock import alone
 from tests.data.image_files import write_png
 
 COUNT = 40

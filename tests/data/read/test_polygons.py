@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from onesided.core.errors import DataError
+from onesided.core.errors import DataError, MissingLibrary
 from onesided.data.read.polygons import (
     BadPolygon,
     building_window,
@@ -109,7 +109,7 @@ def test_without_shapely_people_are_told_how_to_get_it(monkeypatch: pytest.Monke
         raise ImportError(name)
 
     monkeypatch.setattr(importlib, "import_module", absent)
-    with pytest.raises(DataError, match=r"pip install onesided\[geo\]"):
+    with pytest.raises(MissingLibrary, match=r"pip install 'onesided\[geo\]'"):
         polygon_from_wkt(SQUARE)
 
 

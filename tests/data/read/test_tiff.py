@@ -80,7 +80,7 @@ def test_without_tifffile_many_channels_are_refused_with_the_remedy(
 ) -> None:
     monkeypatch.setitem(sys.modules, "tifffile", None)
     path = written(tmp_path, tiff_bytes(gradient(5, 4, samples), extra=extra))
-    with pytest.raises(Unreadable, match=rf"{samples} channels.*pip install onesided\[geo\]"):
+    with pytest.raises(Unreadable, match=rf"{samples} channels.*pip install 'onesided\[geo\]'"):
         decode(path)
 
 

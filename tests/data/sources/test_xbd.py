@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from sklearn.metrics import roc_auc_score
 
-from onesided.core.errors import DataError, DataNotFound
+from onesided.core.errors import DataError, DataNotFound, MissingLibrary
 from onesided.core.labels import POSITIVE
 from onesided.data.problem.split import SplitRecipe, split_source
 from onesided.data.read.polygons import cut
@@ -181,7 +181,7 @@ def test_without_shapely_people_are_told_before_anything_is_written(
 ) -> None:
     event_in(tmp_path)
     monkeypatch.setitem(sys.modules, "shapely", None)
-    with pytest.raises(DataError, match=r"pip install onesided\[geo\]"):
+    with pytest.raises(MissingLibrary, match=r"pip install 'onesided\[geo\]'"):
         prepared(tmp_path)
     assert not (tmp_path / "xbd-crops").exists()
 

@@ -79,5 +79,5 @@ def test_without_gdal_a_geotiff_names_the_extra(
     path = write_tiff(tmp_path / "a.tif", noise(7))
     for module in [name for name in sys.modules if name.partition(".")[0] == "rasterio"]:
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(OnesidedError, match=r"pip install onesided\[geo\]"), open_image(path):
+    with pytest.raises(OnesidedError, match=r"pip install 'onesided\[geo\]'"), open_image(path):
         pass

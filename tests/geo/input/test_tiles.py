@@ -78,5 +78,5 @@ def test_what_is_missing_or_no_label_is_told(event: FakeEvent) -> None:
     with pytest.raises(DataNotFound, match=event.images[1].stem):
         read_event(labels, images)
     event.labels[0].write_text('{"features": {}}')
-    with pytest.raises(DataError, match="xBD label"):
+    with pytest.raises(DataError, match="label file of xBD"):
         read_event(labels, images)

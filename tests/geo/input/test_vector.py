@@ -112,7 +112,7 @@ def test_without_gdal_a_geopackage_names_the_extra_and_geojson_is_read(
     path = write_squares(tmp_path / "a.gpkg", "a")
     for module in [name for name in sys.modules if name.partition(".")[0] == "pyogrio"]:
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(OnesidedError, match=r"pip install onesided\[geo\]"):
+    with pytest.raises(OnesidedError, match=r"pip install 'onesided\[geo\]'"):
         read_layer(path)
     assert len(read_layer(write_features(tmp_path / "a.geojson", [feature(0, 0)]))) == 1
 

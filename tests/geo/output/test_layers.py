@@ -117,7 +117,7 @@ def test_without_gdal_geojson_is_written_and_a_geopackage_names_the_extra(
     for module in [name for name in sys.modules if name.partition(".")[0] == "pyogrio"]:
         monkeypatch.setitem(sys.modules, module, None)
     write_geojson(table(houses(5)), tmp_path / "a.geojson")
-    with pytest.raises(OnesidedError, match=r"pip install onesided\[geo\]"):
+    with pytest.raises(OnesidedError, match=r"pip install 'onesided\[geo\]'"):
         write_geopackage(table(houses(5)), tmp_path / "a.gpkg")
 
 

@@ -11,10 +11,12 @@ A split is a pure function of the samples and its recipe, so a recipe is all tha
 has to store; the hash proves that two runs saw the same split.
 """
 
+import math
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int64
 from pydantic import Field, model_validator
 
 from onesided.core.config import Config
@@ -28,7 +30,6 @@ from onesided.data.problem.dataset import (
     Scenario,
     Selection,
 )
-from onesided.data.problem.hold_out import HeldOut, hold_out
 from onesided.data.problem.samples import Samples, Source
 
 MINIMUM_POSITIVES = 10
@@ -70,6 +71,14 @@ class SplitRecipe(Config):
         return self
 
 
+@dataclass(frozen=True)
+class Division:
+    """Rows of the samples to train on and to test on, in the order in which they were drawn."""
+
+    train: Int64[np.ndarray, "n"]
+    test: Int64[np.ndarray, "m"]
+
+
 def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
     """Make the PU problem that the recipe describes from a labelled data set.
 
@@ -78,8 +87,8 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
     paper's authors used.
     """
     train = source.train
-    held_out = hold_out(source, recipe.grouping, _legacy_generator(recipe.seed))
-    rows = np.arange(len(train)) if held_out is None else held_out.train
+    division = divide_for_test(source, recipe.grouping, _legacy_generator(recipe.seed))
+    rows = np.arange(len(train)) if division is None else division.train
     positive = np.isin(train.classes, recipe.positive_classes)
     negative = ~positive & (train.classes != UNKNOWN)
     random = _legacy_generator(recipe.seed)
@@ -109,7 +118,7 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
         )
     return PUSplit(
         train=_pu(train, positive, labelled, unlabelled),
-        test=_test_part(source, recipe, held_out),
+        test=_test_part(source, recipe, division),
         validation=_pu(train, positive, *validation) if validation else None,
         clean=_clean(train, recipe, positives, negatives),
         kind=train.kind,
@@ -301,15 +310,75 @@ def _known(samples: Samples, recipe: SplitRecipe, index: np.ndarray) -> Labelled
 
 
 def _test_part(
-    source: Source, recipe: SplitRecipe, held_out: HeldOut | None
+    source: Source, recipe: SplitRecipe, division: Division | None
 ) -> LabelledDataset | None:
-    if held_out is None:
+    if division is None:
         return _labelled(source.test, recipe)
-    known = source.train.classes[held_out.test] != UNKNOWN
-    return _known(source.train, recipe, held_out.test[known])
+    known = source.train.classes[division.test] != UNKNOWN
+    return _known(source.train, recipe, division.test[known])
 
 
 def _labelled(samples: Samples | None, recipe: SplitRecipe) -> LabelledDataset | None:
     if samples is None:
         return None
     return _known(samples, recipe, np.flatnonzero(samples.classes != UNKNOWN))
+
+
+def divide_for_test(
+    source: Source, grouping: str | None, random: np.random.RandomState
+) -> Division | None:
+    """Divide the samples of a source into training and test, or None if it has a test part.
+
+    Samples that belong together must not be divided: a neighbour of a training building shows
+    the same roofs, the same light and the same flood, so a network that knows the one has half
+    seen the other, and the test would measure memory. `data.grouping` keeps groups whole.
+
+    Args:
+        source: The data set.
+        grouping: Kind of group that stays whole, or None to shuffle sample by sample.
+        random: Numpy's legacy generator, whose stream is frozen for ever.
+    """
+    if source.test is not None or source.train_share is None:
+        if grouping is not None:
+            raise ConfigError(
+                f"data.grouping is {grouping!r}, but this data set comes divided by its "
+                "publisher. Leave data.grouping out."
+            )
+        return None
+    if grouping is None:
+        return _divide_samples(len(source.train), source.train_share, random)
+    known = source.train.groups
+    if grouping not in known:
+        kinds = " or ".join(repr(kind) for kind in known)
+        remedy = f"Choose {kinds}, or leave" if known else "Leave"
+        raise ConfigError(
+            f"data.grouping is {grouping!r}, but this data set has no such groups. "
+            f"{remedy} data.grouping out to divide sample by sample."
+        )
+    return _divide_groups(known[grouping], grouping, source.train_share, random)
+
+
+def _divide_samples(count: int, share: float, random: np.random.RandomState) -> Division:
+    """Shuffle, and cut after the share, rounded down: the paper's authors' division."""
+    order = np.arange(count)
+    random.shuffle(order)
+    cut = math.floor(count * share + 1e-9)  # 0.6 of 94205 is 56523, whatever floats make of it
+    return Division(order[:cut], order[cut:])
+
+
+def _divide_groups(
+    groups: np.ndarray, kind: str, share: float, random: np.random.RandomState
+) -> Division:
+    """Shuffle the groups, and cut between the two where the share is met most nearly."""
+    names, group_of = np.unique(groups, return_inverse=True)
+    if len(names) < 2:
+        raise ConfigError(
+            f"All samples are of one {kind}, {names[0]}, so no other {kind} is left to test on. "
+            "Choose another data.grouping, or leave it out."
+        )
+    order = np.arange(len(names))
+    random.shuffle(order)
+    reached = np.cumsum(np.bincount(group_of)[order])[:-1]
+    cut = int(np.abs(reached - share * len(groups)).argmin()) + 1
+    in_train = np.isin(group_of, order[:cut])
+    return Division(np.flatnonzero(in_train), np.flatnonzero(~in_train))

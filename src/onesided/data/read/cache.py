@@ -28,7 +28,9 @@ import PIL
 
 from onesided.core.errors import OnesidedError
 from onesided.data.read.files import Found, stamp
-from onesided.storage.journal import Journal, alone
+from onesided.storage.atomic import rename, write_text
+from onesided.storage.journal import Journal
+from onesided.storage.lock import alone
 from onesided.storage.names import printable
 
 FORMAT = 1
@@ -199,7 +201,7 @@ class Entry:
             self._check_room(part, math.prod(shape))
             with Writer.opened(part, shape, unreadable) as writer:
                 yield writer
-            os.replace(part, self.folder / self.key)
+            rename(part, self.folder / self.key)
 
     def _check_room(self, part: Path, wanted: int) -> None:
         pixels = part / "pixels"
@@ -280,7 +282,7 @@ class Writer:
         }
         with _refusals_told(self.part.parent):
             self._save()
-            (self.part / "index.json").write_text(json.dumps(index), encoding="utf-8")
+            write_text(self.part / "index.json", json.dumps(index))
 
     def _save(self) -> None:
         # Pixels first: the journal must not speak of what is not on the disk yet.

@@ -6,13 +6,15 @@ makes of them what can be written to JSON, CSV and HTML.
 """
 
 import os
+import posixpath
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from onesided.core.errors import DataError, DataNotFound
-from onesided.storage.names import printable, without_surrogates
+from onesided.storage.names import name_in_cell, original_name, printable, without_surrogates
+from onesided.storage.table import Row, Table
 
 ACCEPTED_ENDINGS = (
     ".png",
@@ -118,6 +120,20 @@ def stream_images(folder: Path, others: Counter[str], prefix: str = "") -> Itera
             f"The folder {shown} holds no image: expected files that end in {endings}; "
             f"found {came}."
         )
+
+
+def listed_file(table: Table, row: Row) -> tuple[Found, str]:
+    """Return the file that a row of a table lists, and how it is written there, escapes undone."""
+    text = row.cells["path"]
+    if not text.strip() or "\0" in text:
+        raise table.fault("the path is empty or holds a zero byte.", row.line)
+    path = table.path.parent / text
+    # Our own tables write odd names by `printable` and `spreadsheet_safe`; they can be given
+    # back as they are.
+    if not os.path.lexists(path):
+        text = original_name(name_in_cell(text))
+        path = table.path.parent / text
+    return Found(path, posixpath.normpath(text)), text
 
 
 def stamp(file: Found) -> bytes:

@@ -21,12 +21,12 @@ from onesided.data.problem.samples import ImageKind, Samples
 from onesided.data.read.agreement import Size
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.files import Found, describe, list_images, visible_folders
-from onesided.data.read.images import Decoded, Progress, check_readable, decode_all
+from onesided.data.read.images import Decoded, check_readable, decode_all
+from onesided.storage.labels import NAMES
 from onesided.storage.names import printable
+from onesided.storage.progress import Progress
 
-WORDS = {POSITIVE: "positive", UNKNOWN: "unlabelled", NEGATIVE: "negative"}
-"""What labels are called in files and messages."""
-CLASS_NAMES = (WORDS[NEGATIVE], WORDS[POSITIVE])
+CLASS_NAMES = (NAMES[NEGATIVE], NAMES[POSITIVE])
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class _Shared:
     def __init__(self, decoded: Decoded, classes: Int64[np.ndarray, "n"]) -> None:
         pairs = list(zip(classes.tolist(), decoded.digests, strict=True))
         pairs += [(UNKNOWN, digest) for _, digest in decoded.copies]
-        content: dict[int, set[str]] = {label: set() for label in WORDS}
+        content: dict[int, set[str]] = {label: set() for label in NAMES}
         for label, digest in pairs:
             content[label].add(digest)
         unlabelled = [digest for label, digest in pairs if label == UNKNOWN]
@@ -284,7 +284,7 @@ def _distinct_names(folders: dict[int, Path]) -> dict[int, str]:
     own = {label: _own_name(folder) for label, folder in folders.items()}
     if "" not in own.values() and len(set(own.values())) == len(own):
         return own
-    return {label: f"{WORDS[label]}/{name}".rstrip("/") for label, name in own.items()}
+    return {label: f"{NAMES[label]}/{name}".rstrip("/") for label, name in own.items()}
 
 
 def _own_name(folder: Path) -> str:

@@ -26,15 +26,15 @@ from onesided.data.read.agreement import (
 from onesided.data.read.cache import DecodeCache, Entry, Outcome, Stored
 from onesided.data.read.files import ACCEPTED_ENDINGS, Found, Unreadable, find_images
 from onesided.data.read.picture import Header, decode, read_header
-from onesided.data.read.threads import Each, Progress, reading_each
+from onesided.data.read.threads import Each, reading_each
 from onesided.storage.names import original_name, printable
+from onesided.storage.progress import Progress
 
 __all__ = [
     "ACCEPTED_ENDINGS",
     "SIDES",
     "Decoded",
     "Found",
-    "Progress",
     "Unreadable",
     "check_readable",
     "choose_size",

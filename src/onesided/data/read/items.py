@@ -15,7 +15,14 @@ import numpy as np
 
 from onesided.core.config import nearest
 from onesided.core.errors import DataError
-from onesided.data.read.files import ACCEPTED_ENDINGS, Found, Unreadable, stamp, stream_images
+from onesided.data.read.files import (
+    ACCEPTED_ENDINGS,
+    Found,
+    Unreadable,
+    listed_file,
+    stamp,
+    stream_images,
+)
 from onesided.data.read.images import decode_piece
 from onesided.data.read.picture import decode, read_header
 from onesided.storage.names import printable
@@ -184,7 +191,7 @@ class _FileTable:
 
     def records(self, work: Path) -> Iterator[bytes]:
         for row in self.table.rows():
-            file, text = self.table.file_in(row)
+            file, text = listed_file(self.table, row)
             parts = (os.fsencode(file.name), os.fsencode(text), stamp(file))
             yield b"\0".join(parts)
 

@@ -10,7 +10,6 @@ the sense that "minimum bounding rectangle" has in maps. So a square building fi
 middle quarter of its crop. A rectangle that is no square is stretched to one.
 """
 
-import importlib
 import math
 from typing import Any, Protocol
 
@@ -19,6 +18,7 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from onesided.core.errors import DataError
+from onesided.storage.optional import library
 
 Window = tuple[float, float, float, float]
 """Left, top, right and bottom in pixels; may lie partly outside the image."""
@@ -55,15 +55,9 @@ class BadPolygon(DataError):
         super().__init__(f"The outline {reason}.")
 
 
-def require_shapely() -> Any:  # noqa: ANN401
+def require_shapely() -> Any:  # noqa: ANN401 - it ships no types
     """Return the module shapely, or say how to get it."""
-    try:
-        return importlib.import_module("shapely")
-    except ImportError as error:
-        raise DataError(
-            "Outlines of buildings take shapely to read, which is not installed: "
-            "pip install onesided[geo]"
-        ) from error
+    return library("shapely", "Reading outlines of buildings")
 
 
 def polygon_from_wkt(text: object) -> Outline:

@@ -13,24 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
-from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.core.labels import POSITIVE, UNKNOWN
 from onesided.data.problem.dataset import Scenario
 from onesided.data.problem.samples import ImageKind, Samples
 from onesided.data.read.agreement import Size
 from onesided.data.read.cache import DecodeCache
-from onesided.data.read.files import Found
-from onesided.data.read.folder import CLASS_NAMES, WORDS, Group, OneSided, read_groups
-from onesided.data.read.images import Progress, decode_all
+from onesided.data.read.files import Found, listed_file
+from onesided.data.read.folder import CLASS_NAMES, Group, OneSided, read_groups
+from onesided.data.read.images import decode_all
+from onesided.storage.labels import NAMES, NotALabel, label_in
 from onesided.storage.names import printable
+from onesided.storage.progress import Progress
 from onesided.storage.table import NotANumber, Row, Table, number_in, open_table
-
-LABELS = {
-    "positive": POSITIVE,
-    "unlabelled": UNKNOWN,
-    "unlabeled": UNKNOWN,
-    "negative": NEGATIVE,
-}
-"""Words of the column `label`; the American spelling is understood too."""
 
 
 def read_table(
@@ -68,16 +62,10 @@ def read_table(
 
 
 def _label(table: Table, row: Row) -> int:
-    text = row.cells["label"]
-    word = text.strip().lower()
-    if word in LABELS:
-        return LABELS[word]
-    hint = ""
-    if word.lstrip("-+").replace(".", "").isdigit():
-        hint = " Numbers are refused because 0 means negative to some and unlabelled to others."
-    raise table.fault(
-        f"the label '{text}' is none of positive, unlabelled, negative.{hint}", row.line
-    )
+    try:
+        return label_in(row.cells["label"], among=NAMES, looked_at=False)
+    except NotALabel as error:
+        raise table.fault(str(error), row.line) from None
 
 
 def _group_files(table: Table) -> list[Group]:
@@ -85,7 +73,7 @@ def _group_files(table: Table) -> list[Group]:
     found: dict[int, list[Found]] = {}
     for row in table.rows():
         label = _label(table, row)
-        file, _ = table.file_in(row)
+        file, _ = listed_file(table, row)
         if file.name in first_line:
             raise table.fault(
                 f"{file.name} is listed already in line {first_line[file.name]}. List it once.",
@@ -95,15 +83,15 @@ def _group_files(table: Table) -> list[Group]:
         found.setdefault(label, []).append(file)
     _check_both_sides(table, set(found))
     shown = printable(table.path.as_posix())
-    order = [label for label in WORDS if label in found]
-    return [Group(label, f"{shown} ({WORDS[label]})", found[label]) for label in order]
+    order = [label for label in NAMES if label in found]
+    return [Group(label, f"{shown} ({NAMES[label]})", found[label]) for label in order]
 
 
 def _check_both_sides(table: Table, labels: set[int]) -> None:
     for label in (POSITIVE, UNKNOWN):
         if label not in labels:
-            seen = ", ".join(WORDS[other] for other in WORDS if other in labels) or "no rows"
-            raise table.fault(f"no row is {WORDS[label]}; found {seen}. Both sides are needed.")
+            seen = ", ".join(NAMES[other] for other in NAMES if other in labels) or "no rows"
+            raise table.fault(f"no row is {NAMES[label]}; found {seen}. Both sides are needed.")
 
 
 def _read_features(table: Table) -> OneSided:

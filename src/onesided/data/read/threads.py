@@ -10,9 +10,7 @@ from typing import TypeVar
 from PIL import Image
 
 from onesided.data.read.files import Found, Unreadable
-
-Progress = Callable[[int, int], None]
-"""Called with how much is done and how much there is."""
+from onesided.storage.progress import Progress
 
 # Decoded images that may wait for their turn: enough to keep the threads busy.
 CHUNK = 128

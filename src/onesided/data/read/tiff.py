@@ -5,7 +5,6 @@ pages. So the tags are read first, and what Pillow would not show in full is rea
 tifffile or refused.
 """
 
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -14,7 +13,9 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import TiffImagePlugin
 
+from onesided.core.errors import MissingLibrary
 from onesided.data.read.files import Unreadable
+from onesided.storage.optional import library
 
 _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION = 256, 257, 258, 262, 274
 _SAMPLES, _EXTRA, _FORMAT, _SUBFILE = 277, 338, 339, 254
@@ -123,12 +124,10 @@ def _refuse_what_has_no_8_bit_meaning(path: Path, facts: TiffFacts) -> None:
 def read_bands(path: Path, facts: TiffFacts) -> UInt8[np.ndarray, "channels height width"]:
     """Return every channel of a TIFF, 16 bits scaled to 8."""
     try:
-        tifffile = importlib.import_module("tifffile")
-    except ImportError as error:
+        tifffile = library("tifffile", "Reading many channels")
+    except MissingLibrary as error:
         raise Unreadable(
-            path,
-            f"has {facts.samples} channels, which takes tifffile to read: "
-            "pip install onesided[geo]",
+            path, f"has {facts.samples} channels, which takes tifffile to read: {error.remedy}"
         ) from error
     try:
         with tifffile.TiffFile(path) as file:

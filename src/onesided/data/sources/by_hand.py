@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onesided.data.sources.download import FileStatus
-
-Progress = Callable[[int, int], None]
-"""Is told how much is done, and of how much."""
+from onesided.storage.progress import Progress
 
 
 @dataclass(frozen=True)

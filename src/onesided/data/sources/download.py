@@ -12,15 +12,14 @@ import tempfile
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
 from onesided.core.errors import DataError, DataNotFound
-
-Progress = Callable[[int, int | None], None]
-"""Is told how many bytes are done, and of how many."""
+from onesided.storage.atomic import publish
+from onesided.storage.progress import Progress
 
 _BLOCK = 1 << 20
 _PATIENCE = 30  # seconds of silence from a server
@@ -205,7 +204,7 @@ def download(archive: Archive, root: Path, progress: Progress) -> Path:
                 f"What came from {archive.address} does not have the published checksum "
                 f"{archive.md5} and was discarded. Run the same command to fetch it anew."
             )
-        part.replace(target)
+        publish(part, target)
     except OSError as error:
         raise DataError(
             f"{target} cannot be written ({error}). Make room or choose another --root; "
@@ -294,6 +293,6 @@ def unpack(path: Path, root: Path) -> None:
                 if file.is_file() and not file.is_symlink():
                     target = root / file.relative_to(scratch)
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    file.replace(target)
+                    publish(file, target)
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise DataError(f"{path} cannot be unpacked in {root} ({error}).") from error

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from onesided.core.errors import ConfigError
-from onesided.geo.input.libraries import library
+from onesided.storage.optional import library
 
 System = Any
 """A `pyproj.CRS`."""

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Shaped, UInt8
 from onesided.core.errors import DataNotFound
 from onesided.data.read.polygons import Window
 from onesided.geo.input.coordinates import Coordinates, Geometries, System, bounds_of, system
-from onesided.geo.input.libraries import library
+from onesided.storage.optional import library
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 LOW, HIGH = 2.0, 98.0

@@ -16,10 +16,10 @@ from onesided.data.read.files import Found, Unreadable, find_images
 from onesided.data.read.picture import decode, read_header
 from onesided.geo.input.coordinates import WGS84, system
 from onesided.geo.input.footprints import Buildings, check_different, id_text
-from onesided.geo.input.libraries import library
 from onesided.geo.scene.chips import Chip, file_identity
-from onesided.run.evaluate import read_rows
 from onesided.storage.names import printable
+from onesided.storage.optional import library
+from onesided.storage.table import read_rows
 
 NUMBER = r"[-+]?\d{1,3}(?:\.\d*)?"
 LON_LAT = re.compile(rf"({NUMBER})_({NUMBER})(?!\d)")
@@ -94,20 +94,21 @@ def place_in_name(name: str) -> tuple[float, float] | None:
 
 def _read_table(path: Path) -> list[PlacedFile]:
     placed = []
-    for line, row in read_rows(path, ("lon", "lat", "path")):
+    for row in read_rows(path, ("lon", "lat", "path")):
+        cells = row.cells
         try:
-            longitude, latitude = float(row["lon"]), float(row["lat"])
+            longitude, latitude = float(cells["lon"]), float(cells["lat"])
         except ValueError:
             longitude, latitude = np.inf, np.inf
         if not (abs(longitude) <= 180 and abs(latitude) <= 90):
             raise DataError(
-                f"{path}, line {line}: lon and lat are {row['lon']!r} and {row['lat']!r}; "
+                f"{path}, line {row.line}: lon and lat are {cells['lon']!r} and {cells['lat']!r}; "
                 "expected degrees."
             )
-        name = id_text(row.get("id")) or row["path"]
-        file = Found(path.parent / row["path"], name)
+        name = id_text(cells.get("id")) or cells["path"]
+        file = Found(path.parent / cells["path"], name)
         if not file.path.is_file():
-            raise DataError(f"{path}, line {line}: there is no file {file.path}.")
+            raise DataError(f"{path}, line {row.line}: there is no file {file.path}.")
         placed.append(PlacedFile(file, (longitude, latitude)))
     if not placed:
         raise DataError(f"{path} lists no crop. Expected lines with lon, lat and path.")

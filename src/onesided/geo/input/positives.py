@@ -1,7 +1,5 @@
 """Who is marked: ids in a table, a layer drawn over the footprints, or a column of theirs."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,20 +7,17 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool
 
-from onesided.core.errors import ConfigError, DataError, DataNotFound
-from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.core.errors import ConfigError, DataError
+from onesided.core.labels import POSITIVE, UNKNOWN
 from onesided.geo.input.coordinates import Geometries, converted
 from onesided.geo.input.footprints import Buildings, id_text
-from onesided.geo.input.libraries import library
 from onesided.geo.input.vector import read_layer
+from onesided.storage.labels import NAMES, NotALabel, label_in
 from onesided.storage.names import name_in_cell
+from onesided.storage.optional import library
+from onesided.storage.table import column_called, read_lines
 
 ID_COLUMNS = ("id", "uid", "building_id", "item", "name", "path")
-LABEL_WORDS = {
-    **dict.fromkeys(("positive", "1", "true", "yes", "damaged", "damage"), POSITIVE),
-    **dict.fromkeys(("negative", "0", "false", "no", "undamaged", "no_damage"), NEGATIVE),
-    **dict.fromkeys(("unlabelled", "unsure"), UNKNOWN),
-}
 
 
 @dataclass(frozen=True)
@@ -69,19 +64,19 @@ def _positive_ids(path: Path, id_column: str | None) -> tuple[list[str], int]:
 
 
 def _heads_a_column(path: Path, name: str) -> bool:
-    lines = _lines(path)
-    return bool(lines) and name in [cell.strip().lower() for cell in lines[0]]
+    return name in _columns(read_lines(path))
+
+
+def _columns(lines: Sequence[tuple[int, Sequence[str]]]) -> list[str]:
+    return [column_called(heading) for heading in lines[0][1]] if lines else []
 
 
 def _class_of(path: Path, name: str, label: str) -> int:
     """Return the class that a word means; UNKNOWN for a building somebody was unsure of."""
-    word = label.strip().lower()
-    if word not in LABEL_WORDS:
-        raise DataError(
-            f"{path}: building '{name}' has the label {label!r}; expected positive, negative or "
-            "unlabelled."
-        )
-    return LABEL_WORDS[word]
+    try:
+        return label_in(label, among=NAMES, looked_at=True)
+    except NotALabel as error:
+        raise DataError(f"{path}, building '{name}': {error}") from None
 
 
 def _told_unknown(path: Path, unknown: Sequence[str], total: int) -> tuple[str, ...]:
@@ -189,8 +184,8 @@ def read_id_rows(
     path: Path, *, id_column: str | None = None, further: Sequence[str] = ()
 ) -> list[tuple[str, str]]:
     """Return the id of every line, and its cell in the first of some further columns."""
-    lines = _lines(path)
-    head = [cell.strip().lower() for cell in lines[0]] if lines else []
+    lines = read_lines(path)
+    head = _columns(lines)
     wanted = [id_column.lower()] if id_column and id_column.lower() in head else ID_COLUMNS
     place = next((head.index(name) for name in wanted if name in head), None)
     second = next((head.index(name) for name in further if name in head), None)
@@ -201,26 +196,11 @@ def read_id_rows(
         )
     # A first line that names no column we know is an id already: lists have no heading.
     body = lines[1:] if place is not None or second is not None else lines
-    cells = [(_cell(line, place or 0), _cell(line, second)) for line in body]
+    cells = [(_cell(line, place or 0), _cell(line, second)) for _, line in body]
     rows = [(id_text(name_in_cell(name)), value) for name, value in cells if name.strip()]
     if not rows:
         raise DataError(f"{path} lists no id. Expected a column id, one line for each building.")
     return rows
-
-
-def _lines(path: Path) -> list[list[str]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        # Spreadsheets of half of Europe separate by semicolons and still say CSV.
-        mark = next((mark for mark in ",;\t" if mark in text.partition("\n")[0]), ",")
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
-        return [line for line in reader if any(line)]
-    except FileNotFoundError:
-        raise DataNotFound(f"There is no file {path}.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is not a CSV file in UTF-8: {error}.") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def _cell(line: Sequence[str], place: int | None) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from onesided.core.errors import DataError
 from onesided.geo.input.coordinates import known_system, system
 from onesided.geo.input.image import Piece
-from onesided.geo.input.libraries import library
+from onesided.storage.optional import library
 
 CACHE_MEGABYTES = 128
 """What GDAL may keep of a file. Its own default, a twentieth of the memory, grows with the

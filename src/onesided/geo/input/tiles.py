@@ -5,7 +5,6 @@ picture (`features.xy`) and in degrees (`features.lng_lat`). So no georeference 
 and no GDAL.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from jaxtyping import Int64
 from onesided.core.errors import DataError, DataNotFound
 from onesided.data.read.files import Unreadable
 from onesided.data.read.polygons import MARGIN, BadPolygon, polygon_from_wkt
+from onesided.data.sources.xbd.labels import read_outlined
 from onesided.geo.input.coordinates import WGS84, Geometries, system
 from onesided.geo.input.footprints import Buildings, check_different
 from onesided.geo.input.image import Stretch
@@ -110,16 +110,18 @@ def read_event(
     names: list[str] = []
     shapes, subtypes, where = [], [], []
     for file in files:
-        read = _read_label(file)
+        read = read_outlined(file)
         if not read:
             continue
+        if not all(building.uid for building in read):
+            raise DataError(f"{file} outlines a building without properties.uid: it has no name.")
         after = _picture(images, file.stem)
         before = (_picture(pre, file.stem.replace(POST, PRE)),) if pre is not None else ()
         outlines = np.empty(len(read), object)
-        outlines[:] = [building.outline for building in read]
+        outlines[:] = [_outline(building.pixels) for building in read]
         tiles.append(Tile((*before, after), outlines, len(names)))
         names += [building.uid for building in read]
-        shapes += [building.shape for building in read]
+        shapes += [_outline(building.degrees) for building in read]
         subtypes += [building.subtype for building in read]
         where += [file.stem.removesuffix(POST)] * len(read)
     if not names:
@@ -133,38 +135,9 @@ def read_event(
     )
 
 
-@dataclass(frozen=True)
-class _Labelled:
-    uid: str
-    subtype: str | None
-    outline: object
-    shape: object
-
-
-def _read_label(path: Path) -> list[_Labelled]:
+def _outline(text: object) -> object:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        in_pixels, in_degrees = content["features"]["xy"], content["features"]["lng_lat"]
-        places = {entry["properties"]["uid"]: _outline(entry) for entry in in_degrees}
-        return [
-            _Labelled(
-                str(entry["properties"]["uid"]),
-                entry["properties"].get("subtype"),
-                _outline(entry),
-                places.get(entry["properties"]["uid"]),
-            )
-            for entry in in_pixels
-        ]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"{path} is not an xBD label file ({type(error).__name__}: {error}). Expected "
-            "features.xy and features.lng_lat, each with wkt and properties.uid."
-        ) from None
-
-
-def _outline(entry: Mapping[str, Any]) -> object:
-    try:
-        return polygon_from_wkt(entry["wkt"])
+        return polygon_from_wkt(text)
     except BadPolygon:
         return None  # told for this building alone, when it is its turn
 

@@ -24,7 +24,7 @@ from onesided.geo.input.coordinates import (
     same_system,
     system,
 )
-from onesided.geo.input.libraries import library
+from onesided.storage.optional import library
 
 GEOJSON = (".geojson", ".json")
 FURTHEST_LONGITUDE, FURTHEST_LATITUDE = 360.0, 90.0

@@ -1,7 +1,6 @@
 """The map as files that GIS programs open: GeoJSON by ourselves, GeoPackage by GDAL."""
 
 import json
-import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -12,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from onesided.core.errors import OnesidedError
-from onesided.engine.checkpoint import replacing
 from onesided.geo.input.coordinates import WGS84, Geometries, converted, system
-from onesided.geo.input.libraries import library
 from onesided.geo.output.style import style_text
 from onesided.geo.output.table import MapTable
+from onesided.storage.atomic import replacing, replacing_by_name
+from onesided.storage.optional import library
 
 DECIMALS = 8
 """Of a degree: a millimetre."""
@@ -81,28 +80,26 @@ def write_geopackage(table: MapTable, path: Path) -> None:
     shapely = library("shapely", "Writing a GeoPackage")
     buildings = table.buildings
     columns = {name: _storable(values) for name, values in table.columns().items()}
-    # SQLite writes in many steps; a reader must never see half of them.
-    part = path.with_name(f".{path.name}.{os.getpid()}.part.gpkg")
     kind = _geometry_type(buildings.geometries)
+    layer = path.stem
     try:
-        raw.write(
-            part,
-            geometry=shapely.to_wkb(buildings.geometries),
-            field_data=[values for values, _ in columns.values()],
-            field_mask=[missing for _, missing in columns.values()],
-            fields=list(columns),
-            geometry_type=kind,
-            promote_to_multi=kind.startswith("Multi"),
-            crs=buildings.system.to_wkt(),
-            driver="GPKG",
-            layer=path.stem,
-        )
-        _store_style(part, path.stem, style_text(is_point=kind == "Point"))
-        part.replace(path)
+        # SQLite writes in many steps; a reader must never see half of them.
+        with replacing_by_name(path, ".gpkg") as part:
+            raw.write(
+                part,
+                geometry=shapely.to_wkb(buildings.geometries),
+                field_data=[values for values, _ in columns.values()],
+                field_mask=[missing for _, missing in columns.values()],
+                fields=list(columns),
+                geometry_type=kind,
+                promote_to_multi=kind.startswith("Multi"),
+                crs=buildings.system.to_wkt(),
+                driver="GPKG",
+                layer=layer,
+            )
+            _store_style(part, layer, style_text(is_point=kind == "Point"))
     except (errors.DataSourceError, errors.DataLayerError, sqlite3.Error) as error:
         raise OnesidedError(f"Cannot write {path} ({error}).") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _geometry_type(geometries: Geometries) -> str:

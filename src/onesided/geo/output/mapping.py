@@ -12,7 +12,6 @@ from pydantic import Field
 from onesided.core.config import Config
 from onesided.core.errors import CheckpointError, ConfigError, DataError, OnesidedError
 from onesided.data.problem.dataset import PUSplit, Selection
-from onesided.engine.checkpoint import replacing
 from onesided.engine.model_file import ModelDescription, load_model
 from onesided.geo.input.image import Stretch
 from onesided.geo.input.request import Prepared
@@ -24,6 +23,7 @@ from onesided.geo.output.summary import Summary, write_summary
 from onesided.geo.output.table import MapTable
 from onesided.geo.scene.chips import Chips
 from onesided.run.folder import make_folder, read_json
+from onesided.storage.atomic import write_text
 
 CUTTING = "cutting.json"
 SUMMARY, PAGE = "summary.csv", "map.html"
@@ -57,8 +57,7 @@ class Cutting(Config):
 def write_cutting(run: Path, prepared: Prepared, margin: float) -> None:
     """Keep beside the model how its chips were cut, so that others can be cut alike."""
     images = tuple(ImageCutting(low=each.low, high=each.high) for each in prepared.stretches)
-    with replacing(run / CUTTING) as file:
-        file.write(Cutting(margin=margin, images=images).model_dump_json(indent=2).encode())
+    write_text(run / CUTTING, Cutting(margin=margin, images=images).model_dump_json(indent=2))
 
 
 def read_cutting(run: Path) -> Cutting | None:
@@ -194,8 +193,7 @@ def write_files(
     is_point = all(
         shape is None or shape.geom_type == "Point" for shape in table.buildings.geometries
     )
-    with replacing(files.style) as file:
-        file.write(style_text(is_point=is_point).encode())
+    write_text(files.style, style_text(is_point=is_point))
     write_summary(summary.lines, files.summary)
     page = map_page(
         table,

@@ -16,8 +16,8 @@ from pathlib import Path
 from string import Template
 
 from onesided.core.errors import DataError
-from onesided.engine.checkpoint import replacing
 from onesided.geo.output.packed import Footprint, Geometry, Point, pack
+from onesided.storage.atomic import replacing
 
 __all__ = ["Footprint", "MapItem", "MapPage", "Point", "render", "write_map"]
 

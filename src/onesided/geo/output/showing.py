@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Int64
 
 from onesided.geo.input.coordinates import WGS84, converted, system
-from onesided.geo.input.libraries import library
 from onesided.geo.output.base import base_picture, colours_of, jpeg
 from onesided.geo.output.page import Footprint, MapItem, MapPage, Point
 from onesided.geo.output.summary import NOT_ESTIMATED, Line, Summary
@@ -14,6 +13,7 @@ from onesided.geo.output.table import MapTable
 from onesided.geo.scene.chips import Chips
 from onesided.geo.scene.footprint_scene import Sight
 from onesided.storage.names import printable
+from onesided.storage.optional import library
 
 TOP, DOUBTFUL, MARKED = 300, 100, 100
 """How many pictures the page carries: the rest would make it too large to send around."""

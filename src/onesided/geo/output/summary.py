@@ -9,14 +9,14 @@ import numpy as np
 
 from onesided.core.errors import DataError
 from onesided.core.leaning import OPTIMISTIC, OWN_SCORES, leaning_of
-from onesided.engine.checkpoint import replacing
 from onesided.geo.output.table import MapTable
 from onesided.metrics.alarm import EVERYTHING, NOTHING, degenerate
 from onesided.metrics.pu import PUEvaluation, evaluate_pu
 from onesided.metrics.truth import truth_metrics
-from onesided.run.folder import csv_text
 from onesided.run.own_scores import READ_OFF, Untold, own_prior, told_by
 from onesided.run.prior import PriorUsed
+from onesided.storage.atomic import write_text
+from onesided.storage.table import csv_text
 
 NOT_ESTIMATED = "Not estimated"
 FEW = 20
@@ -210,5 +210,4 @@ def _truth_lines(table: MapTable, truth: Mapping[str, int]) -> list[Line]:
 def write_summary(lines: Sequence[Line], path: Path) -> None:
     """Write the summary as CSV."""
     columns = ("figure", "value", "low", "high", "rests on")
-    with replacing(path) as file:
-        file.write(csv_text(columns, (line.cells() for line in lines)).encode())
+    write_text(path, csv_text(columns, (line.cells() for line in lines)))

@@ -8,7 +8,7 @@ memory-mapped while cutting, so that a million buildings take the memory of a fe
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +18,8 @@ from jaxtyping import Bool, Int64
 
 from onesided.geo.input.footprints import Buildings
 from onesided.run.folder import make_folder
+from onesided.storage.journal import Journal
+from onesided.storage.progress import Progress
 
 PIXELS, NOTES = "pixels.u8", "notes.jsonl"
 PIECE = 256
@@ -25,7 +27,6 @@ PIECE = 256
 RULES = 2
 """Counts up when other pixels are cut from the same images: older chips are then cut anew."""
 
-Progress = Callable[[int, int], None]
 Chip = np.ndarray | str
 """uint8 (channels, size, size), or the reason why there is none."""
 
@@ -75,20 +76,18 @@ def cut_chips(scene: Scene, folder: Path, *, size: int, progress: Progress | Non
     identity = _identity(scene, shape)
     order = scene.order()
     make_folder(folder, instead="Choose another with --run.")
-    done, reasons = _noted(folder / NOTES, identity)
-    with (folder / PIXELS).open("r+b" if done else "w+b") as pixels:
+    journal = Journal(folder / NOTES, {"identity": identity})
+    done, reasons = _noted(journal)
+    with (folder / PIXELS).open("r+b" if done else "w+b") as pixels, journal.writing() as note:
         pixels.truncate(int(np.prod(shape)))
-        with (folder / NOTES).open("a" if done else "w", encoding="utf-8") as notes:
-            if not done:
-                _note(notes.fileno(), {"identity": identity})
-            for start in range(done, len(order), PIECE):
-                rows = [int(row) for row in order[start : start + PIECE]]
-                skipped = _write(pixels.fileno(), scene, rows, shape)
-                os.fsync(pixels.fileno())
-                _note(notes.fileno(), {"done": start + len(rows), "skipped": skipped})
-                reasons |= skipped
-                if progress is not None:
-                    progress(start + len(rows), len(order))
+        for start in range(done, len(order), PIECE):
+            rows = [int(row) for row in order[start : start + PIECE]]
+            skipped = _write(pixels.fileno(), scene, rows, shape)
+            os.fsync(pixels.fileno())
+            note({"done": start + len(rows), "skipped": skipped})
+            reasons |= skipped
+            if progress is not None:
+                progress(start + len(rows), len(order))
     values = np.memmap(folder / PIXELS, np.uint8, "r", shape=shape)
     return Chips(values, {row: reasons[row] for row in sorted(reasons)})
 
@@ -108,22 +107,16 @@ def _write(file: int, scene: Scene, rows: Sequence[int], shape: Sequence[int]) -
     return skipped
 
 
-def _note(file: int, content: Mapping[str, Any]) -> None:
-    os.write(file, (json.dumps(content) + "\n").encode())
-    os.fsync(file)
-
-
-def _noted(path: Path, identity: str) -> tuple[int, dict[int, str]]:
+def _noted(journal: Journal) -> tuple[int, dict[int, str]]:
     """Return how far the same cutting came, and whom it skipped; nothing of another one."""
-    try:
-        lines = path.read_bytes().split(b"\n")[:-1]  # what lacks its end was being written
-        notes = [json.loads(line) for line in lines]
-        if not notes or notes[0].get("identity") != identity:
-            return 0, {}
-        reasons = {int(row): why for note in notes[1:] for row, why in note["skipped"].items()}
-        return (notes[-1]["done"] if len(notes) > 1 else 0), reasons
-    except (OSError, ValueError, KeyError, AttributeError):
-        return 0, {}  # never begun, or not ours: begin
+    done, reasons = 0, dict[int, str]()
+    for note in journal.entries():
+        try:
+            done = int(note["done"])
+            reasons |= {int(row): str(why) for row, why in note["skipped"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise journal.damaged(f"{type(error).__name__}: {error}") from None
+    return done, reasons
 
 
 def _identity(scene: Scene, shape: Sequence[int]) -> str:

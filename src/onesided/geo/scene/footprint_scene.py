@@ -33,8 +33,8 @@ from onesided.geo.input.image import (
     outlines_in_pixels,
     overview,
 )
-from onesided.geo.input.libraries import library
 from onesided.geo.scene.chips import Chip, file_identity
+from onesided.storage.optional import library
 
 OVERVIEW_SIDE = 1600
 SHOWN = 0.5

@@ -15,10 +15,10 @@ from onesided.data.problem.dataset import PUDataset, PUSplit, Selection
 from onesided.data.problem.split import MINIMUM_POSITIVES
 from onesided.geo.input.coordinates import Geometries
 from onesided.geo.input.footprints import Buildings
-from onesided.geo.input.libraries import library
 from onesided.geo.scene.chips import Chips
 from onesided.run.config import ChipsConfig
 from onesided.run.load import LoadedData, channel_statistics
+from onesided.storage.optional import library
 
 NEIGHBOURHOODS = 64
 """Pieces of equal numbers of buildings into which a place is divided, at most."""

@@ -98,28 +98,31 @@ def find_tiles(root: Path) -> tuple[Tile, ...]:
     return tuple(tiles[name] for name in sorted(tiles))
 
 
-def read_labels(tile: Tile) -> TileLabels:
-    """Return the buildings of a tile whose damage is known and whose outline bounds an area.
+@dataclass(frozen=True)
+class Outlined:
+    """What a label file says of one building, not yet judged.
+
+    Attributes:
+        uid: Empty where the file does not say.
+        subtype: Its damage, as written.
+        is_building: Whether the file calls it one.
+        pixels: Well-known text of its outline in pixels of the image, if it has one.
+        degrees: The same in degrees.
+    """
+
+    uid: str
+    subtype: object
+    is_building: bool
+    pixels: object
+    degrees: object
+
+
+def read_outlined(path: Path) -> list[Outlined]:
+    """Return all that a label file lists.
 
     Raises:
         Unreadable: If the file is no label file at all.
     """
-    features = _features(tile.label)
-    degrees = {uid: feature for uid, feature in _by_uid(features.get("lng_lat"))}
-    buildings: dict[str, Building] = {}
-    left_out = Counter[str]()
-    for uid, feature in _by_uid(features["xy"]):
-        outcome = _read_building(uid, feature, degrees.get(uid))
-        if isinstance(outcome, str):
-            left_out[outcome] += 1
-        elif uid in buildings:
-            left_out["listed twice in their tile"] += 1
-        else:
-            buildings[uid] = outcome
-    return TileLabels(tuple(buildings.values()), left_out)
-
-
-def _features(path: Path) -> Mapping[str, Any]:
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
@@ -129,7 +132,17 @@ def _features(path: Path) -> Mapping[str, Any]:
     features = content.get("features") if isinstance(content, dict) else None
     if not isinstance(features, dict) or not isinstance(features.get("xy"), list):
         raise Unreadable(path, "has no list features.xy, so it is no label file of xBD")
-    return features
+    degrees = {uid: feature.get("wkt") for uid, feature in _by_uid(features.get("lng_lat"))}
+    return [
+        Outlined(
+            uid,
+            feature["properties"].get("subtype"),
+            feature["properties"].get("feature_type", "building") == "building",
+            feature.get("wkt"),
+            degrees.get(uid),
+        )
+        for uid, feature in _by_uid(features["xy"])
+    ]
 
 
 def _by_uid(features: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -138,31 +151,47 @@ def _by_uid(features: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield str(feature["properties"].get("uid", "")), feature
 
 
-def _read_building(
-    uid: str, feature: Mapping[str, Any], in_degrees: Mapping[str, Any] | None
-) -> Building | str:
+def read_labels(tile: Tile) -> TileLabels:
+    """Return the buildings of a tile whose damage is known and whose outline bounds an area.
+
+    Raises:
+        Unreadable: If the file is no label file at all.
+    """
+    buildings: dict[str, Building] = {}
+    left_out = Counter[str]()
+    for outlined in read_outlined(tile.label):
+        outcome = _judged(outlined)
+        if isinstance(outcome, str):
+            left_out[outcome] += 1
+        elif outcome.uid in buildings:
+            left_out["listed twice in their tile"] += 1
+        else:
+            buildings[outcome.uid] = outcome
+    return TileLabels(tuple(buildings.values()), left_out)
+
+
+def _judged(outlined: Outlined) -> Building | str:
     """Return a building, or why it is left out."""
-    properties = feature["properties"]
-    if properties.get("feature_type", "building") != "building":
+    if not outlined.is_building:
         return "not buildings"
-    subtype = properties.get("subtype")
+    subtype = outlined.subtype
     if subtype == UNCLASSIFIED:
         return UNCLASSIFIED
-    if subtype not in CLASS_NAMES or not uid:
+    if not isinstance(subtype, str) or subtype not in CLASS_NAMES or not outlined.uid:
         return "without a uid or a known subtype"
     try:
-        outline, repaired = sound_polygon(polygon_from_wkt(feature.get("wkt")))
+        outline, repaired = sound_polygon(polygon_from_wkt(outlined.pixels))
         window = building_window(outline)
     except BadPolygon:
         return "with an outline that bounds no area"
-    lon, lat = _middle(in_degrees)
+    lon, lat = _middle(outlined.degrees)
     parts = int(require_shapely().get_num_geometries(outline))
-    return Building(uid, subtype, outline.bounds, window, lon, lat, repaired, parts)
+    return Building(outlined.uid, subtype, outline.bounds, window, lon, lat, repaired, parts)
 
 
-def _middle(feature: Mapping[str, Any] | None) -> tuple[float | None, float | None]:
+def _middle(degrees: object) -> tuple[float | None, float | None]:
     try:
-        outline, _ = sound_polygon(polygon_from_wkt(feature and feature.get("wkt")))
+        outline, _ = sound_polygon(polygon_from_wkt(degrees))
     except BadPolygon:
         return None, None
     centre = require_shapely().centroid(outline)

@@ -11,13 +11,13 @@ interruption the same command cuts both files back to the last whole tile and go
 files get their names when they are complete.
 """
 
-import csv
 import hashlib
 import io
 import json
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,9 +25,13 @@ import numpy as np
 
 from onesided.core.errors import DataError
 from onesided.data.read.polygons import MARGIN, require_shapely
-from onesided.data.sources.by_hand import Prepared, Progress
+from onesided.data.sources.by_hand import Prepared
 from onesided.data.sources.xbd.cut import COLUMNS, SIZE, CutTile, cut_tiles
 from onesided.data.sources.xbd.labels import CLASS_NAMES, Tile, find_tiles
+from onesided.storage.atomic import publish, write_json
+from onesided.storage.journal import Journal
+from onesided.storage.progress import Progress
+from onesided.storage.table import csv_lines
 
 FOLDER, CROPS, TABLE, SUMMARY = "xbd-crops", "crops.npy", "buildings.csv", "summary.json"
 FORMAT = 1
@@ -79,56 +83,39 @@ class _Parts:
     """The unfinished files, open at the end of the last whole tile."""
 
     def __init__(self, folder: Path, identity: str) -> None:
-        self.folder, self.rows, self.tiles = folder, 0, 0
+        self.rows, self.tiles, self.table_bytes = 0, 0, 0
         self.counts, self.left_out = Counter[str](), Counter[str]()
         self.skipped = list[Sequence[str]]()
-        journal, table_bytes = self._replay(identity), len(_csv_bytes([COLUMNS]))
-        for entry in journal:
-            table_bytes = entry["table_bytes"]
+        journal = Journal(folder / _JOURNAL, {"identity": identity})
+        entries = list(journal.entries())
+        if not _vouched(folder, entries):  # not what the journal says: begin anew
+            journal.path.unlink(missing_ok=True)
+            entries = []
+        for entry in entries:
             self._count(entry)
-        crops_bytes = _HEADER_BYTES + self.rows * _CROP_BYTES
-        self.crops = _open_at(folder / f"{CROPS}.part", crops_bytes)
-        self.table = _open_at(folder / f"{TABLE}.part", table_bytes)
-        if not journal:
-            self.table.seek(0)
-            self.table.write(_csv_bytes([COLUMNS]))
-            first = json.dumps({"identity": identity}) + "\n"
-            (folder / _JOURNAL).write_text(first, encoding="utf-8")
-        self.journal = (folder / _JOURNAL).open("r+b")
-        self.journal.truncate(self._journal_bytes)
-        self.journal.seek(0, os.SEEK_END)
+        with ExitStack() as opened:
+            crops_bytes = _HEADER_BYTES + self.rows * _CROP_BYTES
+            self.crops = opened.enter_context(_open_at(folder / f"{CROPS}.part", crops_bytes))
+            self.table = opened.enter_context(_open_at(folder / f"{TABLE}.part", self.table_bytes))
+            if not entries:
+                self.table.write(_csv_bytes([COLUMNS]))
+            self.note = opened.enter_context(journal.writing())
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> "_Parts":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in (self.crops, self.table, self.journal):
-            file.close()
-
-    def _replay(self, identity: str) -> list[dict[str, Any]]:
-        """Return the whole lines of a journal of the same work, whose files are long enough."""
-        path = self.folder / _JOURNAL
-        text = path.read_bytes() if path.is_file() else b""
-        whole = text[: text.rfind(b"\n") + 1]  # a line cut short by the interruption does not count
-        self._journal_bytes = len(whole)
-        try:
-            first, *entries = [json.loads(line) for line in whole.splitlines()]
-        except ValueError:  # none, or not ours: begin anew
-            first, entries = {}, []
-        if entries and first == {"identity": identity}:
-            rows = sum(entry["rows"] for entry in entries)
-            enough = _size(self.folder / f"{CROPS}.part") >= _HEADER_BYTES + rows * _CROP_BYTES
-            if enough and _size(self.folder / f"{TABLE}.part") >= entries[-1]["table_bytes"]:
-                return entries
-        self._journal_bytes = len(json.dumps({"identity": identity})) + 1
-        return []
+        self._opened.close()
 
     def add(self, tile: Tile, piece: CutTile) -> None:
         """Append a tile; the journal comes last, since it vouches for the others."""
         self.crops.write(piece.crops.tobytes())
         self.table.write(_csv_bytes(piece.lines))
-        self.crops.flush()
-        self.table.flush()
+        for file in (self.crops, self.table):
+            file.flush()
+            if piece.lines:
+                os.fsync(file.fileno())
         entry = {
             "tile": tile.name,
             "rows": len(piece.lines),
@@ -137,13 +124,13 @@ class _Parts:
             "left_out": dict(piece.left_out),
             "skipped": piece.skipped,
         }
-        self.journal.write(json.dumps(entry).encode() + b"\n")
-        self.journal.flush()
+        self.note(entry)
         self._count(entry)
 
     def _count(self, entry: dict[str, Any]) -> None:
         self.tiles += 1
         self.rows += entry["rows"]
+        self.table_bytes = entry["table_bytes"]
         self.counts.update(entry["counts"])
         self.left_out.update(entry["left_out"])
         if entry["skipped"] is not None:
@@ -168,6 +155,15 @@ class _Parts:
         }
 
 
+def _vouched(folder: Path, entries: Sequence[dict[str, Any]]) -> bool:
+    """Whether the unfinished files hold all that a journal speaks of."""
+    if not entries:
+        return False
+    crops_bytes = _HEADER_BYTES + sum(entry["rows"] for entry in entries) * _CROP_BYTES
+    wanted = {CROPS: crops_bytes, TABLE: entries[-1]["table_bytes"]}
+    return all(_size(folder / f"{name}.part") >= size for name, size in wanted.items())
+
+
 def _open_at(path: Path, size: int) -> IO[bytes]:
     """Open a file for writing behind its first bytes, cutting off what is there beyond."""
     path.touch()
@@ -182,9 +178,7 @@ def _size(path: Path) -> int:
 
 
 def _csv_bytes(lines: Sequence[Sequence[object]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    return text.getvalue().encode("utf-8", "backslashreplace")
+    return csv_lines(lines).encode("utf-8", "backslashreplace")
 
 
 def _refuse_if_little_is_left(root: Path, summary: dict[str, Any]) -> None:
@@ -202,13 +196,11 @@ def _publish(folder: Path, summary: dict[str, Any]) -> None:
     """Give the files their names; the summary, which vouches for them, comes last."""
     (folder / SUMMARY).unlink(missing_ok=True)
     for name in (CROPS, TABLE):
-        (folder / f"{name}.part").replace(folder / name)
+        publish(folder / f"{name}.part", folder / name)
         with (folder / name).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         summary[name] = {"bytes": _size(folder / name), "sha256": digest}
-    scratch = folder / f"{SUMMARY}.part"
-    scratch.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    scratch.replace(folder / SUMMARY)
+    write_json(folder / SUMMARY, summary)
     (folder / _JOURNAL).unlink()
 
 

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from onesided.core.errors import ConfigError
 from onesided.core.labels import POSITIVE, UNKNOWN
 from onesided.data.problem.dataset import PUSplit
-from onesided.data.problem.hold_out import hold_out
 from onesided.data.problem.samples import Samples, Source
-from onesided.data.problem.split import SplitRecipe, split_source
+from onesided.data.problem.split import SplitRecipe, divide_for_test, split_source
 
 
 def source_of(count: int, *, share: float | None = 0.6, groups: int = 40) -> Source:
@@ -50,10 +49,10 @@ def rows_of(names: tuple[str, ...]) -> set[int]:
     ("count", "test"), [(8441, 3377), (8442, 3377), (94203, 37682), (94204, 37682), (94205, 37682)]
 )
 def test_the_papers_test_counts_come_out(count: int, test: int) -> None:
-    held_out = hold_out(source_of(count), None, np.random.RandomState(57))
-    assert held_out is not None
-    assert len(held_out.test) == test
-    assert len(held_out.train) == count - test
+    division = divide_for_test(source_of(count), None, np.random.RandomState(57))
+    assert division is not None
+    assert len(division.test) == test
+    assert len(division.train) == count - test
 
 
 def test_the_division_is_numpys_shuffle_by_seed_57() -> None:
@@ -61,10 +60,10 @@ def test_the_division_is_numpys_shuffle_by_seed_57() -> None:
     random = np.random.RandomState(57)
     shuffled = np.array(order)
     random.shuffle(shuffled)
-    held_out = hold_out(source_of(1000), None, np.random.RandomState(57))
-    assert held_out is not None
-    np.testing.assert_array_equal(held_out.train, shuffled[:600])
-    np.testing.assert_array_equal(held_out.test, shuffled[600:])
+    division = divide_for_test(source_of(1000), None, np.random.RandomState(57))
+    assert division is not None
+    np.testing.assert_array_equal(division.train, shuffled[:600])
+    np.testing.assert_array_equal(division.test, shuffled[600:])
 
 
 @given(st.integers(2, 30), st.integers(0, 99), st.floats(0.1, 0.9))
@@ -73,18 +72,18 @@ def test_no_group_is_ever_on_both_sides(groups: int, seed: int, share: float) ->
     for kind, group in source.train.groups.items():
         if len(set(group)) < 2:
             continue
-        held_out = hold_out(source, kind, np.random.RandomState(seed))
-        assert held_out is not None
-        assert not set(group[held_out.train]) & set(group[held_out.test])
-        assert sorted([*held_out.train, *held_out.test]) == list(range(300))
-        assert len(held_out.train)
-        assert len(held_out.test)
+        division = divide_for_test(source, kind, np.random.RandomState(seed))
+        assert division is not None
+        assert not set(group[division.train]) & set(group[division.test])
+        assert sorted([*division.train, *division.test]) == list(range(300))
+        assert len(division.train)
+        assert len(division.test)
 
 
 def test_many_small_groups_come_near_the_wanted_share() -> None:
-    held_out = hold_out(source_of(4000, groups=200), "tile", np.random.RandomState(57))
-    assert held_out is not None
-    assert len(held_out.train) / 4000 == pytest.approx(0.6, abs=0.005)
+    division = divide_for_test(source_of(4000, groups=200), "tile", np.random.RandomState(57))
+    assert division is not None
+    assert len(division.train) / 4000 == pytest.approx(0.6, abs=0.005)
 
 
 @pytest.mark.parametrize("kind", ["tile", "event"])
@@ -146,7 +145,7 @@ def test_a_data_set_that_comes_divided_cannot_be_grouped() -> None:
     divided = Source(source.train, test=source.train)
     with pytest.raises(ConfigError, match="comes divided by its publisher"):
         split(divided, "tile")
-    assert hold_out(divided, None, np.random.RandomState(0)) is None
+    assert divide_for_test(divided, None, np.random.RandomState(0)) is None
 
 
 def test_a_single_group_leaves_nothing_to_test_on() -> None:

@@ -1,0 +1,95 @@
+"""Files that are complete or not there, also after a kill or a power cut.
+
+A file is written under a temporary name, `.NAME.PID.part`, flushed to the disk and renamed
+over the old one; then the folder, which holds the name, is flushed too. What a killed
+process leaves behind is known by that name, see `half_written`.
+"""
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from onesided.core.errors import OnesidedError, first_line
+
+NO_FOLDER_SYNC = (errno.EBADF, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What network disks say that cannot flush a folder; they order renames by themselves."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Give a file under a temporary name; it replaces the old one only when it is complete."""
+    with replacing_by_name(path) as temporary, temporary.open("wb") as file:
+        yield file
+
+
+@contextmanager
+def replacing_by_name(path: Path, ending: str = "") -> Iterator[Path]:
+    """Give the temporary name itself, for a library that opens files by name.
+
+    Args:
+        path: Where the file will be.
+        ending: What the temporary name must end with.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part{ending}")
+    try:
+        yield temporary
+        publish(temporary, path)
+    except OSError as error:
+        reason = error.strerror or first_line(error)
+        raise OnesidedError(
+            f"Cannot write {path}: {reason}. What was there before is intact; make room or "
+            "choose another folder, and give the same command again."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def publish(part: Path, path: Path) -> None:
+    """Give a complete file its name; content and name are on disk when this returns."""
+    with part.open("r+b") as file:
+        os.fsync(file.fileno())
+    rename(part, path)
+
+
+def rename(part: Path, path: Path) -> None:
+    """Give a file or folder, which is on disk, another name, on disk too."""
+    os.replace(part, path)
+    if sys.platform == "win32":  # folders cannot be opened there
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(folder)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8, complete or not at all."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a JSON file; numbers that are not finite are our own mistake and refused."""
+    write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write an .npz file that holds arrays and can hold no pickled object."""
+    with replacing(path) as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def half_written(folder: Path, names: Iterable[str]) -> list[Path]:
+    """Return what killed processes left of these files; see `replacing`."""
+    return [part for name in names for part in folder.glob(f".{name}.*.part")]

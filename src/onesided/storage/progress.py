@@ -1,0 +1,6 @@
+"""What long work tells while it goes on."""
+
+from collections.abc import Callable
+
+Progress = Callable[[int, int], None]
+"""Called with how much is done and how much there is."""

@@ -1,0 +1,39 @@
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from onesided.core.errors import MissingLibrary
+from onesided.storage.optional import EXTRAS, library
+
+
+@pytest.mark.parametrize(("package", "extra"), EXTRAS.items())
+def test_a_missing_library_is_named_with_its_purpose_and_its_extra(
+    package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingLibrary) as refused:
+        library(package, "Drawing a map")
+    assert str(refused.value) == (
+        f"Drawing a map takes the library {package}, which is not installed. "
+        f"Install the extra `{extra}`: pip install 'onesided[{extra}]'"
+    )
+
+
+def test_every_extra_is_one_of_ours() -> None:
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    ours = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+    assert set(EXTRAS.values()) <= set(ours)
+    for package, extra in EXTRAS.items():
+        assert any(line.replace("-", "_").startswith(package) for line in ours[extra])
+
+
+def test_a_library_that_is_there_but_broken_is_not_told_as_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tifffile.py").write_text("import a_library_that_nobody_has")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "tifffile", raising=False)
+    with pytest.raises(MissingLibrary, match=r"cannot be loaded .*a_library_that_nobody_has"):
+        library("tifffile", "Reading many channels")
