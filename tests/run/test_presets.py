@@ -265,7 +265,7 @@ def test_a_preset_of_ones_own_decides_what_its_file_says(own: Path) -> None:
 
 
 def test_what_a_person_sets_wins_over_the_preset_of_their_own(own: Path) -> None:
-    given = {
+    given: dict[str, dict[str, object]] = {
         "train": {"learning_rate": 0.1},
         "network": {"width": 0.5},
         "data": {"largest_side": 32},
@@ -342,7 +342,8 @@ def test_settings_are_checked_once_and_before_the_data_is_read(
         return call
 
     for kind in (RunConfig, Config):
-        counting = counted(kind.__name__, kind.from_settings.__func__)  # type: ignore[attr-defined]
+        real: Any = kind.from_settings
+        counting = counted(kind.__name__, real.__func__)
         monkeypatch.setattr(kind, "from_settings", classmethod(counting))
     plan = plan_run({"data": {"name": "cifar10"}}, preset)
     assert calls.count("RunConfig") == 1

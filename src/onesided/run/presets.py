@@ -193,18 +193,6 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
     return Plan(checked, Budget(chosen.steps, epochs, method, frozenset(asked), own.network))
 
 
-def resolve(
-    given: Settings,
-    preset: str | Path | None,
-    split: PUSplit | None = None,
-    *,
-    where: str = "configuration",
-) -> RunConfig:
-    """Return the configuration for this data; without a split, what is known before it is read."""
-    plan = plan_run(given, preset, where=where)
-    return plan.for_data(split) if split else plan.checked
-
-
 def read_preset(preset: str | Path) -> Preset:
     """Return a preset by its name, or a person's own by its file; all of it is checked."""
     known = preset_files()
