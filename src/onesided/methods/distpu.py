@@ -101,7 +101,7 @@ class DistPUConfig(VariantConfig):
         logs={
             "risk": Logged(
                 "Risk",
-                "How far the mean score of positives is from 1, and that of the pool from the prior.",
+                "How far the mean scores are from 1 on positives and from the prior on the pool.",
             ),
             "entropy": ENTROPY,
             "mixup": MIXUP,
