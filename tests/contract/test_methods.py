@@ -16,6 +16,7 @@ from onesided.core.clock import Clock
 from onesided.core.errors import Interrupted
 from onesided.data.loader import Loader
 from onesided.engine.fit import Watcher
+from onesided.engine.log import Row
 from onesided.engine.model_file import ModelDescription, load_model, save_model
 from onesided.methods import METHODS
 from onesided.methods.base import GradientMethod
@@ -229,3 +230,31 @@ def test_the_card_says_what_people_ask(case: Case) -> None:
     card = METHODS[case.name].card
     for text in (card.title, card.summary, card.citation, card.fidelity, card.good_at, card.bad_at):
         assert text.strip()
+
+
+MORE_THAT_LOG = [
+    Case(name, {"entropy_weight": 0.1})
+    for name in METHODS
+    if "entropy_weight" in METHODS[name].model_fields
+]
+"""Settings under which a method logs a term that none of the other cases has."""
+
+
+def names_logged(case: Case) -> set[str]:
+    split, rows = toy_split(), list[Row]()
+    train(build(case, split), split, watcher=Watcher(epoch=rows.append))
+    return {name for row in rows for group in ("loss", "watched") for name in row[group]}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_card_describes_every_number_that_is_logged_and_no_other(name: str) -> None:
+    cases = [case for case in (*CASES, *MORE_THAT_LOG) if case.name == name]
+    assert set(METHODS[name].card.logs) == set().union(*map(names_logged, cases))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_is_logged_is_described_in_words(name: str) -> None:
+    for logged in METHODS[name].card.logs.values():
+        assert logged.title[0].isupper()
+        assert not logged.title.endswith(".")
+        assert logged.note.endswith(".")

@@ -81,6 +81,7 @@ def fake_result(share: float) -> dict[str, Any]:
     return {
         "method": "ncpu",
         "variant": "paper",
+        "logs": {"threshold": {"title": "Threshold τ", "note": "How sure the model must be."}},
         "data": "folder",
         "seed": 0,
         "epochs": EPOCHS,
@@ -200,6 +201,7 @@ def make_hostile(run: Path) -> None:
             result[key] = HOSTILE
         result["skipped"] = [[HOSTILE, HOSTILE], HOSTILE]
         result["scenario"] = HOSTILE
+        result["logs"] = {HOSTILE: {"title": HOSTILE, "note": HOSTILE}}
         result["warnings"] = [HOSTILE, {HOSTILE: HOSTILE}]
         result["prior"]["origin"] = HOSTILE
         result["pu"]["degenerate"] = HOSTILE

@@ -27,7 +27,7 @@ def test_every_text_is_escaped(tmp_path: Path) -> None:
     text = write(tmp_path / "page.html").read_text(encoding="utf-8")
     for unsafe in ("<b>bold", "<i>pool", "1 < 2"):
         assert unsafe not in text
-    assert "&lt;b&gt;bold&lt;/b&gt; &amp;amp; &quot;quoted&quot;.png" in text
+    assert "&lt;b&gt;bold&lt;/b&gt; &amp;amp; &#34;quoted&#34;.png" in text
 
 
 def test_a_page_is_there_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from onesided.report.runfiles import Estimate, Ranking, RunFiles, estimates
 from onesided.report.wording import (
     LABELS,
     MEANINGS,
-    curve_title,
     duration,
     headline,
     interval,
@@ -115,12 +114,6 @@ def test_time_is_told_as_people_do(seconds: float, expected: str) -> None:
 
 def test_every_known_figure_is_explained() -> None:
     assert set(LABELS) == set(MEANINGS)
-
-
-def test_logged_values_get_readable_titles() -> None:
-    assert curve_title("positive_votes") == "Positive votes"
-    assert curve_title("tau") == "Threshold τ"
-    assert curve_title("") == ""
 
 
 def test_the_headline_counts_what_was_called_positive() -> None:

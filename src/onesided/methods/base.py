@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from onesided.core.batch import Augment, Batching, DataFacts, Losses, Mixed, Outputs, PUBatch
 from onesided.core.clock import Clock, Stage, Sweep
 from onesided.core.config import Config, Settings
+from onesided.methods.logged import Logged
 from onesided.nets.standardise import Backbone
 
 
@@ -48,6 +49,7 @@ class Card:
         good_at: When to choose it.
         bad_at: When not to.
         variants: Variant name to what it means.
+        logs: Name of every number it logs, of any variant, to what it means.
     """
 
     title: str
@@ -58,6 +60,7 @@ class Card:
     good_at: str
     bad_at: str
     variants: Mapping[str, str]
+    logs: Mapping[str, Logged]
 
 
 class GradientMethod(nn.Module):

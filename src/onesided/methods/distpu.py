@@ -32,6 +32,7 @@ from onesided.losses.classification import margin, mean_or_zero, p_positive
 from onesided.losses.distribution import binary_entropy, label_distribution_risk, mixup_cost
 from onesided.losses.mixup import draw_share, mix
 from onesided.methods.base import Card, GradientMethod, Needs
+from onesided.methods.logged import CALLED_POSITIVE, ENTROPY, MEAN_POSITIVE, MIXUP, Logged
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import classifier
 from onesided.nets.standardise import Backbone
@@ -95,6 +96,20 @@ class DistPUConfig(VariantConfig):
         variants={
             "published": "no augmentation, as its authors ran it",
             "ncpu-paper": "weak views and cut logits, as the NcPU paper ran it",
+        },
+        logs={
+            "risk": Logged(
+                "Risk",
+                "How far the mean scores are from 1 on positives and from the prior on the pool.",
+            ),
+            "entropy": ENTROPY,
+            "mixup": MIXUP,
+            "mixed_entropy": Logged(
+                "Entropy of blends",
+                "How undecided the predictions for blends of two samples are; weighted likewise.",
+            ),
+            "mean_positive": MEAN_POSITIVE,
+            "called_positive": CALLED_POSITIVE,
         },
     )
 

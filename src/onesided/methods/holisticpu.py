@@ -32,6 +32,7 @@ from onesided.core.rng import generator
 from onesided.losses.classification import margin, mean_or_zero, p_positive
 from onesided.losses.pseudo_labels import confident_consistency, soft_label_cost
 from onesided.methods.base import Card, GradientMethod
+from onesided.methods.logged import CALLED_POSITIVE, MEAN_POSITIVE, Logged
 from onesided.methods.variant import VariantConfig
 from onesided.nets.average import AveragedNetwork
 from onesided.nets.build import initialise
@@ -92,6 +93,30 @@ class HolisticPUConfig(VariantConfig):
         variants={
             "published": "as in the authors' code",
             "ncpu-paper": "less smoothing, as the NcPU paper ran it",
+        },
+        logs={
+            "positive": Logged(
+                "Loss on positives",
+                "How far the labelled positives are from being called positive.",
+            ),
+            "unlabelled": Logged(
+                "Loss on the pool",
+                "How far the pool is from what it is taught: negative first, pseudo labels later.",
+            ),
+            "consistency": Logged(
+                "Consistency loss",
+                "How much the prediction changes when a sample is strongly augmented.",
+            ),
+            "mean_positive": MEAN_POSITIVE,
+            "called_positive": CALLED_POSITIVE,
+            "pseudo_positive": Logged(
+                "Pseudo positives",
+                "Share of the pool whose pseudo label is positive.",
+            ),
+            "sure": Logged(
+                "Sure predictions",
+                "Share of the pool predicted with enough confidence to be learned from.",
+            ),
         },
     )
 

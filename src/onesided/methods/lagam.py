@@ -43,6 +43,7 @@ from onesided.losses.contrastive import nearest_in_pool, own_key, supervised_con
 from onesided.losses.meta_label import LinearView, balanced_soft_cross_entropy, meta_gradient
 from onesided.losses.mixup import draw_share, mix, partner, partner_offset
 from onesided.methods.base import Card, GradientMethod, Needs
+from onesided.methods.logged import CALLED_POSITIVE, CLASSIFICATION, MIXUP, TAUGHT_POSITIVE, Logged
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import projector
 from onesided.nets.standardise import Backbone
@@ -107,6 +108,28 @@ class LaGAMConfig(VariantConfig):
         variants={
             "published": "the method as described (default)",
             "released": "group threshold and neighbours as in its authors' code",
+        },
+        logs={
+            "classification": CLASSIFICATION,
+            "mixup": MIXUP,
+            "instance": Logged(
+                "Contrast of views",
+                "How hard it is to tell two views of one sample from those of others.",
+            ),
+            "group": Logged(
+                "Contrast of groups",
+                "How hard it is to tell samples of one group from the others.",
+            ),
+            "passed_over": Logged(
+                "Steps passed over",
+                "Share of steps without any positive to learn from.",
+            ),
+            "positive_votes": Logged(
+                "Positive votes",
+                "Share of the pool that the clean samples would have taught as positive.",
+            ),
+            "taught_positive": TAUGHT_POSITIVE,
+            "called_positive": CALLED_POSITIVE,
         },
     )
 

@@ -40,6 +40,15 @@ from onesided.methods.alignment import (
     AlignmentBranch,
 )
 from onesided.methods.base import Card, GradientMethod
+from onesided.methods.logged import (
+    ALIGNMENT,
+    CALLED_POSITIVE,
+    CLASSIFICATION,
+    ENTROPY,
+    POSITIVE_VOTES,
+    PROTOTYPE_COSINE,
+    Logged,
+)
 from onesided.methods.ncpu_settings import NcPUSettings
 from onesided.nets.heads import classifier
 from onesided.nets.momentum import TargetNetwork
@@ -75,6 +84,23 @@ class NcPUConfig(NcPUSettings):
             "budget": "ours, for runs of minutes to hours: the presets below `paper` take it",
             "features": "the same with class pairs, which help once features have formed: the "
             "presets take it on a frozen network",
+        },
+        logs={
+            "classification": CLASSIFICATION,
+            "alignment": ALIGNMENT,
+            "entropy": ENTROPY,
+            "threshold": Logged(
+                "Threshold τ",
+                "How sure the model must be before a sample is taught as surely negative.",
+            ),
+            "confidence": Logged("Confidence", "How sure the model is on average."),
+            "prototype_cosine": PROTOTYPE_COSINE,
+            "positive_votes": POSITIVE_VOTES,
+            "gated": Logged(
+                "Taught as negative",
+                "Share of the pool that is taught as surely negative.",
+            ),
+            "called_positive": CALLED_POSITIVE,
         },
     )
 

@@ -40,6 +40,15 @@ from onesided.losses.classification import (
 )
 from onesided.losses.contrastive import instance_contrastive_loss, supervised_contrastive_loss
 from onesided.methods.base import Card, GradientMethod
+from onesided.methods.logged import (
+    CALLED_POSITIVE,
+    CLASSIFICATION,
+    MIXUP,
+    POSITIVE_VOTES,
+    PROTOTYPE_COSINE,
+    TAUGHT_POSITIVE,
+    Logged,
+)
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import classifier, projector
 from onesided.nets.momentum import TargetNetwork
@@ -134,6 +143,34 @@ class PiCOConfig(VariantConfig):
             "published": "its authors' settings (default)",
             "ncpu-paper": "P and U averaged apart, slower targets, weak query, as in NcPU's table",
             "plus": "PiCO+: rows near their prototype count more, neighbours for the rest, mixup",
+        },
+        logs={
+            "classification": CLASSIFICATION,
+            "contrast": Logged(
+                "Contrastive loss",
+                "How hard it is to tell samples of one class from the others.",
+            ),
+            "mixup": MIXUP,
+            "reliable": Logged(
+                "Loss on reliable samples",
+                "The classification loss on samples near the average of their class.",
+            ),
+            "unreliable": Logged(
+                "Loss on unreliable samples",
+                "The same on the others, which are taught the model's own guess.",
+            ),
+            "contrast_all": Logged(
+                "Contrastive loss, all samples",
+                "The contrastive loss with pairs of all samples, reliable or not.",
+            ),
+            "prototype_cosine": PROTOTYPE_COSINE,
+            "reliable_rows": Logged(
+                "Reliable samples",
+                "Share of the pool near the average of its class.",
+            ),
+            "positive_votes": POSITIVE_VOTES,
+            "taught_positive": TAUGHT_POSITIVE,
+            "called_positive": CALLED_POSITIVE,
         },
     )
 

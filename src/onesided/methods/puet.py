@@ -83,6 +83,7 @@ class PUETConfig(MethodConfig):
             "nnpu": "stops where P outweighs U (default)",
             "upu": "goes on below zero; with quadratic loss it learns the labels by heart",
         },
+        logs={},  # fitted in one go: there are no epochs
     )
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "PUET":

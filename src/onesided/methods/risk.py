@@ -40,6 +40,7 @@ from onesided.losses.risk import (
 )
 from onesided.methods.alignment import ALIGNED_VIEWS, Alignment, AlignmentBranch, AlignmentConfig
 from onesided.methods.base import Card, GradientMethod, Needs, short_training
+from onesided.methods.logged import ALIGNMENT, CALLED_POSITIVE, ENTROPY, Logged
 from onesided.nets.heads import classifier
 from onesided.nets.standardise import Backbone
 
@@ -71,6 +72,17 @@ class Evidence:
     def parts(self, surrogate: Surrogate) -> RiskParts:
         """Return the three means that PU risks are made of."""
         return risk_parts(self.margin, self.labelled, surrogate)
+
+
+LOGS = {
+    "risk": Logged("Risk", "The estimated cost of wrong decisions; what the method minimises."),
+    "alignment": ALIGNMENT,
+    "entropy": ENTROPY,
+    "called_positive": CALLED_POSITIVE,
+    "ascending": Logged(
+        "Steps back", "Share of steps that went back because the negative part fell below zero."
+    ),
+}
 
 
 class RiskConfig(AlignmentConfig):
@@ -177,6 +189,7 @@ class CEConfig(RiskConfig):
         good_at="Ranking with small networks: a lower bound every method must beat.",
         bad_at="Flexible networks learn the labels by heart and call nothing positive.",
         variants={"balanced": "both classes weigh the same", "plain": "every sample does"},
+        logs=LOGS,
     )
 
     def risk(self, seen: Evidence) -> PURisk:
@@ -197,6 +210,7 @@ class SupervisedConfig(CEConfig):
         good_at="Telling how much of the gap is due to missing labels.",
         bad_at="Everything else: it needs the truth, and refuses data without it.",
         variants={"balanced": "both classes weigh the same", "plain": "every sample does"},
+        logs=LOGS,
     )
 
     def risk(self, seen: Evidence) -> PURisk:
@@ -223,6 +237,7 @@ class UPUConfig(RiskConfig):
         good_at="Linear and small models, where unbiasedness is all that is needed.",
         bad_at="Flexible networks drive the risk below zero: over-fitting.",
         variants={"sigmoid": "2014", "logistic": "2015, convex", "double_hinge": "2015, convex"},
+        logs=LOGS,
     )
 
     def risk(self, seen: Evidence) -> PURisk:
@@ -248,6 +263,7 @@ class NNPUConfig(UPUConfig):
         good_at="Deep networks with a good class prior; the field's default baseline.",
         bad_at="A wrong prior: too high calls nearly everything positive, too low misses many.",
         variants={"sigmoid": "as published", "logistic": "unbounded", "double_hinge": "unbounded"},
+        logs=LOGS,
     )
 
     def risk(self, seen: Evidence) -> PURisk:
@@ -277,6 +293,7 @@ class ImbPUConfig(NNPUConfig):
         good_at="Rare positives where recall matters.",
         bad_at="Priors above one half, where it favours the negatives; a wrong prior.",
         variants={"published": "as published", "released": "as the NcPU authors' code runs it"},
+        logs=LOGS,
     )
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "RiskMethod":

@@ -25,6 +25,7 @@ from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch, St
 from onesided.core.clock import Clock, Sweep
 from onesided.losses.classification import balanced_cross_entropy, margin, mean_or_zero
 from onesided.methods.base import Card, GradientMethod, MethodConfig, Needs
+from onesided.methods.logged import Logged
 from onesided.nets.heads import classifier
 from onesided.nets.standardise import Backbone
 from onesided.priors.bbe import Ties, best_bin
@@ -59,6 +60,21 @@ class TEDnConfig(MethodConfig):
         bad_at="Few held-out positives (below a hundred BBE is loose); short runs, where the "
         "warm start has not ranked U yet; its learning rate of 0.1 makes repeats differ.",
         variants={"exact": "BBE by its formula (default)", "reference": "BBE by the scan"},
+        logs={
+            "risk": Logged(
+                "Risk",
+                "How far positives and kept samples are from being called positive and negative.",
+            ),
+            "prior": Logged(
+                "Estimated class prior",
+                "Share of positives in the pool as estimated during training.",
+            ),
+            "kept": Logged("Kept samples", "Share of the pool that is taught as negative."),
+            "kept_called_positive": Logged(
+                "Kept, yet called positive",
+                "Share of the samples taught as negative that are called positive.",
+            ),
+        },
     )
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "TEDn":

@@ -34,6 +34,7 @@ from onesided.losses.classification import margin, mean_or_zero
 from onesided.losses.mixup import draw_share, mix
 from onesided.losses.variational import mixed_log_target, mixup_loss, variational_loss
 from onesided.methods.base import Card, GradientMethod, MethodConfig, Needs
+from onesided.methods.logged import CALLED_POSITIVE, MIXUP, Logged
 from onesided.nets.heads import classifier
 from onesided.nets.standardise import Backbone
 from onesided.state.best_snapshot import BestSnapshot
@@ -72,6 +73,26 @@ class VPUConfig(MethodConfig):
         variants={
             "validation": "the epoch with the lowest held-out L_var is kept (default)",
             "last": "the last epoch is kept",
+        },
+        logs={
+            "variational": Logged(
+                "Variational loss",
+                "What vPU minimises; its exponential is an upper bound of the class prior.",
+            ),
+            "mixup": MIXUP,
+            "prior_bound": Logged(
+                "Upper bound of the class prior",
+                "The class prior lies below it; far below the prior means over-fitting.",
+            ),
+            "called_positive": CALLED_POSITIVE,
+            "largest_margin": Logged(
+                "Largest logit",
+                "The largest logit seen so far; scores are scaled by it.",
+            ),
+            "validation": Logged(
+                "Held-out loss",
+                "The variational loss on held-out samples; the epoch with the lowest is kept.",
+            ),
         },
     )
 

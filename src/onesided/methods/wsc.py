@@ -40,6 +40,7 @@ from onesided.losses.noisy_labels import (
     mean_transition_loss,
 )
 from onesided.methods.base import Card, GradientMethod
+from onesided.methods.logged import CALLED_POSITIVE, Logged
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import classifier, projector
 from onesided.nets.standardise import Backbone, normalise_vectors
@@ -108,6 +109,33 @@ class WSCConfig(VariantConfig):
             "ncpu-paper": "as the NcPU authors ran it",
             "unmodified": "the plain noisy-label method: calls nothing positive on PU data",
             "binary": "contrast weights derived for two classes",
+        },
+        logs={
+            "supervised": Logged(
+                "Supervised loss",
+                "How well the predictions explain which samples are labelled.",
+            ),
+            "consistency": Logged(
+                "Consistency loss",
+                "How much the prediction changes between views of a sample.",
+            ),
+            "contrast": Logged(
+                "Contrastive loss",
+                "How hard it is to tell views of one sample or likely class from the others.",
+            ),
+            "balance": Logged(
+                "Balance",
+                "How far the mean prediction is from half positive, half negative.",
+            ),
+            "volume": Logged(
+                "Log determinant of the noise",
+                "The lower, the noisier the labels are taken to be; it holds the estimate back.",
+            ),
+            "transition_positive": Logged(
+                "Labelled share of the positives",
+                "Estimated probability that a positive sample carries its label.",
+            ),
+            "called_positive": CALLED_POSITIVE,
         },
     )
 

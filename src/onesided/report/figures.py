@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from html import escape
 
 import matplotlib.style
 import numpy as np
 from jaxtyping import Float, UInt8
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
@@ -74,6 +74,11 @@ class Thumbnail:
     width: int
     height: int
 
+    @property
+    def longer_side(self) -> int:
+        """The larger of width and height."""
+        return max(self.width, self.height)
+
 
 @contextmanager
 def _canvas(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
@@ -91,7 +96,7 @@ def curve(
     reference: float | None = None,
     stage_starts: Sequence[int] = (),
     percent: bool = False,
-) -> str:
+) -> Markup:
     """Draw one value per epoch as an SVG; epochs without a value are passed over.
 
     Args:
@@ -129,7 +134,7 @@ def histogram(
     name: str,
     description: str,
     threshold: float | None,
-) -> str:
+) -> Markup:
     """Draw how the scores of P and U are spread, each group adding up to 100 %.
 
     The height is the square root of the share: the scores of a trained network pile up
@@ -156,7 +161,7 @@ def histogram(
         return _as_text(figure, name, description)
 
 
-def scatter(embedding: Embedding, *, name: str, description: str) -> str:
+def scatter(embedding: Embedding, *, name: str, description: str) -> Markup:
     """Draw the embedding; the roles differ in shape as well as in colour."""
     step = -(-len(embedding.points) // MOST_POINTS)
     points, roles = embedding.points[::step], embedding.roles[::step]
@@ -195,7 +200,7 @@ def _share_ticks(highest: float) -> list[float]:
     return [0.0, *[share for share in ladder if 0.015 * highest <= share <= highest]]
 
 
-def _as_text(figure: Figure, name: str, description: str) -> str:
+def _as_text(figure: Figure, name: str, description: str) -> Markup:
     """Return the SVG element: no prologue, own ids, colours of the page, short numbers."""
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -210,8 +215,8 @@ def _as_text(figure: Figure, name: str, description: str) -> str:
     body = re.sub(r' (?:d|x|y|transform)="[^"]*"', _rounded, body)
     for colour, variable in VARIABLES.items():
         body = body.replace(colour, variable)
-    label = escape(description, quote=True)
-    return f'<svg class="plot" viewBox="{view_box}" role="img" aria-label="{label}">{body}</svg>'
+    element = '<svg class="plot" viewBox="{}" role="img" aria-label="{}">{}</svg>'
+    return Markup(element).format(view_box, description, Markup(body))
 
 
 def _rounded(attribute: re.Match[str]) -> str:

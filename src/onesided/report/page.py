@@ -4,27 +4,21 @@ Every piece is a function from the run's files to HTML, and returns "" when its 
 missing: then its heading does not appear either.
 """
 
-from dataclasses import replace
-from html import escape
-from importlib.resources import files as package_files
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from string import Template
 
-import numpy as np
+from markupsafe import Markup
 
-from onesided.report import figures, tables
+from onesided.pages.document import document
+from onesided.report import tables
+from onesided.report.gallery import galleries
 from onesided.report.plots import curves, score_plots
-from onesided.report.runfiles import Json, RunFiles, Thumbnails, estimates, read_run, table
+from onesided.report.runfiles import Estimate, Json, RunFiles, estimates, read_run, table
 from onesided.report.smallprint import MOST_ROWS, about, listed, skipped
 from onesided.report.truth import truth
-from onesided.report.wording import THUMBNAIL_WORDS, headline, lede, shown
+from onesided.report.wording import headline, lede, visible
 from onesided.storage.atomic import write_text
-
-# Together with the size of a thumbnail, this keeps the page under 5 MB for any run.
-MOST_THUMBNAILS = 16
-
-SMALL_IMAGE = 64
-"""Pixels; up to this size enlarging keeps the pixels sharp, as people who know them expect."""
 
 
 def write_report(run: Path, *, labelled: Json | None = None) -> Path:
@@ -43,91 +37,48 @@ def write_report(run: Path, *, labelled: Json | None = None) -> Path:
     return target
 
 
+@dataclass(frozen=True)
+class Section:
+    """One heading of the page and what stands below it."""
+
+    anchor: str
+    title: str
+    body: Markup
+
+
 def render(run: RunFiles) -> str:
     """Return the page as HTML, the same text for the same files."""
     found = estimates(run.result.get("pu"))
+    warnings = [*run.notes, *listed(run.result, "warnings"), *listed(run.result, "notices")]
+    more = len(warnings) - MOST_ROWS
+    reason = table(run.result.get("pu")).get("degenerate")
+    name = visible(run.name)
+    return document(
+        "report/web/page.html",
+        title=f"{name}: onesided report",
+        style="report/web/style.css",
+        style_attributes=True,
+        name=name,
+        method=visible(run.result.get("method", "unknown method")),
+        headline=headline(run, found),
+        lede=lede(run, found),
+        alarm=visible(reason, 1000) if reason else "",
+        warnings=[visible(text, 500) for text in warnings[:MOST_ROWS]],
+        more_warnings=f"{more:,}" if more > 0 else "",
+        sections=_sections(run, found),
+    )
+
+
+def _sections(run: RunFiles, found: Mapping[str, Estimate]) -> list[Section]:
     parts = {
         "trust": ("How far to trust it", tables.cards(run, found)),
         "truth": ("Estimate and truth", truth(run, found)),
         "comparison": ("Comparison", tables.comparison(run)),
-        "items": ("What it found", _galleries(run)),
+        "items": ("What it found", galleries(run)),
         "scores": ("How it decides", score_plots(run)),
         "training": ("How training went", curves(run)),
         "skipped": ("Files that were skipped", skipped(run)),
         "run": ("About this run", about(run)),
     }
-    present = {anchor: part for anchor, part in parts.items() if part[1]}
-    name, method = shown(run.name), shown(run.result.get("method", "unknown method"))
-    resources = package_files("onesided.report")
-    return Template(resources.joinpath("page.html").read_text("utf-8")).substitute(
-        title=f"{name}: onesided report",
-        style=resources.joinpath("style.css").read_text("utf-8"),
-        kicker=f"<b>onesided</b> report · <bdi>{name}</bdi> · {method}",
-        headline=escape(headline(run, found)),
-        lede=escape(lede(run, found)),
-        alarm=_alarm(run),
-        warnings=_warnings(run),
-        contents="".join(
-            f'<li><a href="#{key}">{part[0]}</a></li>' for key, part in present.items()
-        ),
-        sections="\n".join(
-            f'<section aria-labelledby="{anchor}"><h2 id="{anchor}">{title}</h2>{body}</section>'
-            for anchor, (title, body) in present.items()
-        ),
-    )
-
-
-def _alarm(run: RunFiles) -> str:
-    reason = table(run.result.get("pu")).get("degenerate")
-    if not reason:
-        return ""
-    return (
-        '<section class="alarm" aria-labelledby="alarm"><h2 id="alarm">Degenerate model</h2>'
-        f"<p><strong>{shown(reason, 1000)}</strong></p>"
-        "<p>What follows is shown to find the cause, not for use. What helps most often: look for "
-        "wrong labels among the positives, train for more epochs, take another seed, or give "
-        "the share of positives with <code>--prior</code>.</p></section>"
-    )
-
-
-def _warnings(run: RunFiles) -> str:
-    texts = [*run.notes, *listed(run.result, "warnings"), *listed(run.result, "notices")]
-    if not texts:
-        return ""
-    rows = [shown(text, 500) for text in texts[:MOST_ROWS]]
-    if len(texts) > MOST_ROWS:
-        rows.append(f"and {len(texts) - MOST_ROWS:,} more, in result.json")
-    items = "".join(f"<li>{row}</li>" for row in rows)
-    return (
-        '<section class="warnings" aria-labelledby="warnings">'
-        f'<h2 id="warnings">Worth knowing</h2><ul>{items}</ul></section>'
-    )
-
-
-def _galleries(run: RunFiles) -> str:
-    return "".join(_gallery(group, some) for group, some in run.thumbnails.items())
-
-
-def _gallery(group: str, some: Thumbnails) -> str:
-    title, note = THUMBNAIL_WORDS[group]
-    items = "".join(
-        _thumbnail(image, float(score), name)
-        for image, score, name in zip(
-            some.images[:MOST_THUMBNAILS], some.scores, some.names, strict=False
-        )
-    )
-    return (
-        f'<div class="part"><h3>{title}</h3><p class="note">{note}</p>'
-        f'<ul class="thumbs">{items}</ul></div>'
-    )
-
-
-def _thumbnail(image: np.ndarray, score: float, name: str) -> str:
-    picture = figures.thumbnail(image)
-    small = ' class="tiny"' if max(picture.width, picture.height) <= SMALL_IMAGE else ""
-    last_part = name.rstrip("/").rpartition("/")[2] or name
-    return (
-        f'<li><img{small} src="{picture.address}" width="{picture.width}" height="{picture.height}"'
-        f' alt="{shown(name)}, score {score:.3f}"><span class="score">{score:.3f}</span>'
-        f'<bdi title="{shown(name)}">{shown(last_part, 80)}</bdi></li>'
-    )
+    # Tables of figures come as text that is HTML already; everything else is Markup.
+    return [Section(anchor, title, Markup(body)) for anchor, (title, body) in parts.items() if body]

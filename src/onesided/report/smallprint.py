@@ -6,8 +6,11 @@ Every function returns "" when the run has nothing for it.
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from markupsafe import Markup
+
+from onesided.pages.render import render
 from onesided.report.runfiles import Json, RunFiles, number, table
-from onesided.report.wording import duration, shown, visible
+from onesided.report.wording import duration, visible
 
 # What keeps the page small when a file is absurdly long.
 MOST_ROWS = 200
@@ -35,62 +38,44 @@ FACTS = {
 }
 
 
-def skipped(run: RunFiles) -> str:
+def skipped(run: RunFiles) -> Markup:
     """Return the files that could not be read and the reason for each, as a table."""
     entries = listed(run.result, "skipped")
     if not entries:
-        return ""
-    rows = "".join(_skipped_row(entry) for entry in entries[:MOST_ROWS])
+        return Markup()
     more = len(entries) - MOST_ROWS
-    rest = f'<p class="note">And {more:,} more, in result.json.</p>' if more > 0 else ""
-    files = "1 file" if len(entries) == 1 else f"{len(entries):,} files"
-    return (
-        f'<p class="note">{files} could not be read and took no part in anything on this page.</p>'
-        '<table class="facts" aria-labelledby="skipped"><thead><tr><th scope="col">File</th>'
-        f'<th scope="col">Why</th></tr></thead><tbody>{rows}</tbody></table>{rest}'
+    return render(
+        "report/web/skipped.html",
+        count="1 file" if len(entries) == 1 else f"{len(entries):,} files",
+        rows=[_name_and_reason(entry) for entry in entries[:MOST_ROWS]],
+        more=f"{more:,}" if more > 0 else "",
     )
 
 
-def _skipped_row(entry: object) -> str:
+def _name_and_reason(entry: object) -> tuple[str, str]:
     pair = entry if isinstance(entry, list) and len(entry) == 2 else [entry, "was skipped"]
-    name, reason = pair
-    return (
-        f'<tr><th scope="row"><bdi>{shown(name)}</bdi></th><td>It {shown(reason, 200)}.</td></tr>'
+    return visible(pair[0]), visible(pair[1], 200)
+
+
+def about(run: RunFiles) -> Markup:
+    """Return how to repeat the run, and below it, folded away, everything known about it."""
+    command, facts, manifest = _command(run), _facts(run), _rest(run)
+    if not (command or facts or manifest):
+        return Markup()
+    return render(
+        "report/web/about.html",
+        command=visible(command, 2000),
+        # Buildings that onesided map cut out of images are no data that fit could read.
+        by_settings=run.result.get("data") != "chips",
+        facts=facts,
+        manifest=manifest,
     )
 
 
-def about(run: RunFiles) -> str:
-    """Return how to repeat the run, and below it, folded away, everything known about it."""
-    return _repeat(run) + _facts(run)
-
-
-def _repeat(run: RunFiles) -> str:
+def _command(run: RunFiles) -> str:
     command = run.manifest.get("command")
     typed = _typed(command) if isinstance(command, list) and command else command
-    if not isinstance(typed, str) or not typed:
-        return ""
-    made = (
-        '<h3>Repeat it</h3><p class="note">This command made the run. The same '
-        "command with the same data, seed and versions gives the same numbers on the same kind "
-        f"of machine.</p>{_block(typed)}"
-    )
-    # Buildings that onesided map cut out of images are no data that fit could read.
-    by_file = (
-        ""
-        if run.result.get("data") == "chips"
-        else (
-            '<p class="note">The settings it came to, defaults included, are in config.toml; from '
-            "the folder in which the command was given:</p>"
-            f"{_block('onesided fit --config RUN/config.toml -o AGAIN')}"
-        )
-    )
-    return f'<div class="part">{made}{by_file}</div>'
-
-
-def _block(command: str) -> str:
-    # It scrolls rather than wraps, because browsers would break --an-option at its hyphens.
-    opening = '<pre tabindex="0" role="region" aria-label="Command">'
-    return f"{opening}<code>{shown(command, 2000)}</code></pre>"
+    return typed if isinstance(typed, str) else ""
 
 
 def _typed(words: Sequence[object]) -> str:
@@ -101,25 +86,22 @@ def _typed(words: Sequence[object]) -> str:
     return shlex.join([name, *rest])
 
 
-def _facts(run: RunFiles) -> str:
-    rows = [
+def _facts(run: RunFiles) -> list[tuple[str, str]]:
+    return [
         (label, _fact(key, run.result[key]))
         for key, label in FACTS.items()
         if run.result.get(key) is not None
     ]
+
+
+def _rest(run: RunFiles) -> list[tuple[str, str]]:
+    """Return what the manifest says beyond the facts."""
     told = (set(FACTS) & set(run.result)) | {"command"}
-    rows += [
-        (shown(_capital(key.replace("_", " ")), 60), f"<code>{shown(value, 500)}</code>")
+    return [
+        (visible(_capital(key.replace("_", " ")), 60), visible(value, 500))
         for key, value in _flat(run.manifest)
         if key not in told
     ][:MOST_FACTS]
-    if not rows:
-        return ""
-    body = "".join(f'<tr><th scope="row">{key}</th><td>{value}</td></tr>' for key, value in rows)
-    return (
-        "<details><summary>Method, settings, versions and hashes</summary>"
-        f'<table class="facts" aria-labelledby="run"><tbody>{body}</tbody></table></details>'
-    )
 
 
 def _fact(key: str, value: object) -> str:
@@ -129,8 +111,8 @@ def _fact(key: str, value: object) -> str:
     if key.startswith("n_") and as_number is not None:
         return f"{as_number:,.0f}"
     if key == "threshold_rule":
-        return shown(table(value).get("explained") or value, 500)
-    return shown(SCENARIOS.get(str(value), value) if key == "scenario" else value)
+        return visible(table(value).get("explained") or value, 500)
+    return visible(SCENARIOS.get(str(value), value) if key == "scenario" else value)
 
 
 def _capital(text: str) -> str:

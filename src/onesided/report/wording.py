@@ -60,31 +60,6 @@ THUMBNAIL_WORDS = {
     ),
 }
 
-CURVE_TITLES = {
-    "tau": "Threshold τ",
-    "threshold": "Threshold τ",
-    "share_positive": "Share of the pool called positive",
-    "proxy_auc": "Proxy AUC",
-}
-
-
-CURVE_NOTES = {
-    "share_positive": "On held-out items of the pool.",
-    "proxy_auc": "Held-out positives against held-out pool; 0.5 is chance.",
-    "threshold": "How sure the model must be before an item is taught as surely negative.",
-    "confidence": "How sure the model is on average.",
-    "positive_votes": "Share of the pool whose nearest class average is the positive one.",
-    "gated": "Share of the pool that is taught as surely negative.",
-    "taught_positive": "How positive the pool is taught to be, on average.",
-    "called_positive": "Share of the pool called positive while learning.",
-    "mean_positive": "Mean score of the pool while learning.",
-    "prototype_cosine": "How alike the two class averages are: 1 the same, -1 opposite.",
-    "ascending": "Share of steps that went back because the negative part fell below zero.",
-    "prior": "Share of positives in the pool as estimated on the way.",
-    "kept": "Share of the pool that is taught as negative.",
-}
-"""Logged values in plain words; what is not here is shown by its name alone."""
-
 
 def visible(value: object, limit: int = 300) -> str:
     """Return text of bounded length in which every character can be seen.
@@ -150,12 +125,6 @@ def duration(seconds: float) -> str:
     if whole >= 3600:
         return f"{whole // 3600} h {whole % 3600 // 60} min"
     return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{seconds:.1f} s"
-
-
-def curve_title(name: str) -> str:
-    """Return the name of a logged value as words."""
-    words = visible(name, 60).replace("_", " ").strip()
-    return CURVE_TITLES.get(name, words[:1].upper() + words[1:])
 
 
 def headline(run: RunFiles, found: Mapping[str, Estimate]) -> str:

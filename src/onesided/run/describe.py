@@ -1,7 +1,7 @@
 """What a trained method is, and what it found: the contents of `model.json` and `result.json`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -56,6 +56,7 @@ def describe_result(
     return {
         "method": config.method_name,
         "variant": getattr(config.method, "variant", "published"),
+        "logs": {name: asdict(logged) for name, logged in config.method.card.logs.items()},
         "data": config.data.name,
         "seed": config.seed,
         "epochs": config.train.epochs,

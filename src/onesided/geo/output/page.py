@@ -5,22 +5,23 @@ map library would have to be embedded, and would be larger than the buildings.
 """
 
 import base64
-import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files as package_files
 from pathlib import Path
-from string import Template
+
+from markupsafe import Markup
 
 from onesided.core.errors import DataError
 from onesided.geo.output.packed import Footprint, Geometry, Point, pack
+from onesided.pages.document import document
 from onesided.storage.atomic import replacing
 
 __all__ = ["Footprint", "MapItem", "MapPage", "Point", "render", "write_map"]
 
+WEB = "geo/output/web"
+"""Where the parts of the page are, in the package."""
 SCRIPTS = (
     "elements.js",
     "csv.js",
@@ -92,15 +93,11 @@ def write_map(page: MapPage, path: Path) -> None:
 def render(page: MapPage) -> bytes:
     """Return the page as UTF-8, the same bytes for the same content."""
     _check(page)
-    web = package_files("onesided.geo.output").joinpath("web")
-    style = web.joinpath("style.css").read_text("utf-8")
-    script = "\n".join(web.joinpath(name).read_text("utf-8") for name in SCRIPTS)
-    text = Template(web.joinpath("page.html").read_text("utf-8")).substitute(
-        title=escape(page.title),
-        style=style,
-        style_hash=_hash(style),
-        script=script,
-        script_hash=_hash(script),
+    text = document(
+        f"{WEB}/page.html",
+        title=page.title,
+        style=f"{WEB}/style.css",
+        scripts=[f"{WEB}/{name}" for name in SCRIPTS],
         data=_inert_json(_data(page)),
         pictures="".join(_base64(picture) for picture in _pictures(page.items)),
         base=_base64(page.base),
@@ -168,17 +165,12 @@ def _numbered(texts: Iterable[str]) -> dict[str, int]:
     return {text: number for number, text in enumerate(dict.fromkeys(texts))}
 
 
-def _inert_json(value: object) -> str:
+def _inert_json(value: object) -> Markup:
     """Return JSON that ends no script element and no line of a script."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+    return Markup(text)
 
 
 def _base64(content: bytes | None) -> str:

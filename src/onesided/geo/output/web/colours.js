@@ -23,9 +23,8 @@ function themeColours() {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   return Object.fromEntries(
-    ["ground", "grid", "muted", "skipped", "called", "casing", "damaged", "intact"].map((name) => [
-      name,
-      colour(name),
-    ]),
+    ["ground", "grid", "muted", "skipped", "called", "casing", "damaged", "sign", "halo"].map(
+      (name) => [name, colour(name)],
+    ),
   );
 }

@@ -9,18 +9,19 @@ function paintSigns(painter, places) {
     const mark = painter.marks.get(item);
     if (mark) paintMark(painter, item, mark);
     else if (!painter.items.open[item] && painter.sizeOnScreen(item) >= SIGN_FROM) {
-      paintDisc(painter, item, 3, "#ffffff", "#1d2326");
+      paintDisc(painter, item, 3, painter.colours.halo, painter.colours.sign);
     }
   }
 }
 
 function paintMark(painter, item, mark) {
   const { context, camera, colours } = painter;
-  const damaged = mark === "damaged";
-  paintDisc(painter, item, 6, damaged ? colours.damaged : "#ffffff", damaged ? "#ffffff" : colours.intact);
+  const [fill, edge] =
+    mark === "damaged" ? [colours.damaged, colours.halo] : [colours.halo, colours.sign];
+  paintDisc(painter, item, 6, fill, edge);
   if (mark !== "unsure") return;
   const { x, y } = centreOf(painter.items, item);
-  context.fillStyle = colours.intact;
+  context.fillStyle = colours.sign;
   context.font = "bold 10px system-ui, sans-serif";
   context.textAlign = "center";
   context.textBaseline = "middle";
@@ -48,19 +49,19 @@ function strokeTwice(context, lines) {
 }
 
 function paintRing(painter, item, width) {
-  const { context } = painter;
+  const { context, colours } = painter;
   context.beginPath();
   if (painter.sizeOnScreen(item) < 12) context.rect(...painter.square(item, 12));
   else painter.trace(item);
-  strokeTwice(context, [["#10151a", width + 3], ["#ffffff", width]]);
+  strokeTwice(context, [[colours.sign, width + 3], [colours.halo, width]]);
 }
 
-function paintCrosshair({ context, camera }) {
+function paintCrosshair({ context, camera, colours }) {
   const [x, y] = [camera.width / 2, camera.height / 2];
   context.beginPath();
   for (const [right, down] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
     context.moveTo(x + 4 * right, y + 4 * down);
     context.lineTo(x + 12 * right, y + 12 * down);
   }
-  strokeTwice(context, [["#ffffff", 4], ["#10151a", 1.5]]);
+  strokeTwice(context, [[colours.halo, 4], [colours.sign, 1.5]]);
 }

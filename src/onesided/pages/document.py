@@ -1,0 +1,65 @@
+"""A whole page in one file, which loads nothing and runs nothing but what it was made with."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+
+from markupsafe import Markup
+
+from onesided.pages.render import render
+
+STYLE = "pages/style.css"
+"""The style tokens and rules that all pages share."""
+
+
+def document(
+    template: str,
+    *,
+    title: str,
+    style: str,
+    scripts: Sequence[str] = (),
+    style_attributes: bool = False,
+    **values: object,
+) -> str:
+    """Return a page as HTML, the same text for the same values.
+
+    Args:
+        template: Path in the package of a template that extends `pages/base.html`.
+        title: Text in the tab of the browser.
+        style: Path of the page's own style sheet.
+        scripts: Paths of scripts that become one: later ones use what earlier ones define.
+        style_attributes: Whether elements carry `style=`, as those of plots do.
+        values: What the template shows.
+    """
+    styles, script = _joined([STYLE, style]), _joined(scripts)
+    policy = content_security_policy(styles, script, style_attributes=style_attributes)
+    return render(template, title=title, style=styles, script=script, policy=policy, **values)
+
+
+def content_security_policy(style: str, script: str, *, style_attributes: bool = False) -> str:
+    """Return what a browser is told to refuse: all but this style, this script, and `data:` images.
+
+    A policy has no hash for attributes, so with them any style that is inside the page applies.
+    """
+    styles = "unsafe-inline" if style_attributes else _hash(style)
+    scripts = _hash(script) if script else "none"
+    rules = [
+        "default-src 'none'",
+        "img-src data:",
+        f"style-src '{styles}'",
+        f"script-src '{scripts}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    return "; ".join(rules)
+
+
+def _joined(paths: Sequence[str]) -> Markup:
+    package = files("onesided")
+    return Markup("\n".join(package.joinpath(path).read_text("utf-8") for path in paths))
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"

@@ -1,0 +1,70 @@
+import subprocess
+import sys
+from importlib.resources import files
+
+import pytest
+from jinja2 import UndefinedError
+from markupsafe import Markup
+
+from onesided.pages.document import document
+from onesided.pages.render import environment, render
+
+HOSTILE = "</style><script>alert('1')</script>\"&"
+
+
+def test_text_is_escaped_and_markup_is_not() -> None:
+    page = environment().from_string('<p title="{{ text }}">{{ text }}{{ ready }}</p>')
+    shown = page.render(text=HOSTILE, ready=Markup("<b>ready</b>"))
+    escaped = "&lt;/style&gt;&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&#34;&amp;"
+    assert shown == f'<p title="{escaped}">{escaped}<b>ready</b></p>'
+
+
+def test_what_was_not_given_is_an_error_and_not_an_empty_place() -> None:
+    with pytest.raises(UndefinedError, match="'title' is undefined"):
+        render("report/web/figure.html", note="", plot="", key=())
+
+
+def test_a_template_knows_only_what_it_is_given() -> None:
+    assert environment().globals == {}
+
+
+def test_every_template_can_be_read() -> None:
+    package = files("onesided")
+    names = [
+        f"{folder}/{file.name}"
+        for folder in ("pages", "report/web", "geo/output/web")
+        for file in package.joinpath(folder).iterdir()
+        if file.name.endswith(".html")
+    ]
+    assert len(names) > 5
+    for name in names:
+        environment().get_template(name)
+
+
+def test_no_template_switches_escaping_off() -> None:
+    sources = [
+        file.read_text("utf-8")
+        for folder in ("pages", "report/web", "geo/output/web")
+        for file in files("onesided").joinpath(folder).iterdir()
+        if file.name.endswith(".html")
+    ]
+    for word in ("|safe", "| safe", "autoescape"):
+        assert not any(word in source for source in sources)
+
+
+def test_a_page_with_a_hostile_title_has_one_title_and_no_script() -> None:
+    page = document(
+        "report/web/ranking.html",
+        title=HOSTILE,
+        style="report/web/style.css",
+        headline="",
+        lede="",
+        gallery="",
+    )
+    assert page.count("<title>") == page.count("</style>") == 1
+    assert "<script" not in page
+
+
+def test_pages_need_no_torch() -> None:
+    code = "import sys, onesided.pages.document; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
