@@ -174,7 +174,7 @@ def conclude(drawn: Drawn, files: "MapFiles", *, as_json: bool, allow_degenerate
     from onesided.core.errors import DegenerateModel
 
     table, summary = drawn.table, drawn.summary
-    called = summary.value("unmarked, called positive")
+    called = summary.figure("called_positive").value
     if as_json:
         print_json(
             {
@@ -183,7 +183,7 @@ def conclude(drawn: Drawn, files: "MapFiles", *, as_json: bool, allow_degenerate
                 "scored": int(table.scored.sum()),
                 "called_positive": called,
                 "skipped": len(table.reasons),
-                "summary": [vars(line) for line in summary.lines],
+                "summary": summary.to_json(),
                 "warnings": list(drawn.warnings),
             }
         )

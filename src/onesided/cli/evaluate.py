@@ -50,7 +50,7 @@ def evaluate(
 def _move(run: Path, threshold: str, *, quiet: bool) -> dict[str, Any]:
     """Store another threshold, write the report again, and tell the reason."""
     from onesided.cli.show import note
-    from onesided.metrics.threshold import parse_rule
+    from onesided.metrics.threshold_rules import parse_rule
     from onesided.report import write_report
     from onesided.run.compare import move_thresholds
 

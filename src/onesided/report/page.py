@@ -14,9 +14,10 @@ from string import Template
 import numpy as np
 
 from onesided.core.errors import DataError
+from onesided.metrics.stored import read_figures
 from onesided.report import figures, tables
 from onesided.report.plots import curves, score_plots
-from onesided.report.runfiles import Json, RunFiles, Thumbnails, estimates, read_run, table
+from onesided.report.runfiles import Json, RunFiles, Thumbnails, read_run, table
 from onesided.report.smallprint import MOST_ROWS, about, listed, skipped
 from onesided.report.truth import truth
 from onesided.report.wording import THUMBNAIL_WORDS, headline, lede, shown
@@ -56,9 +57,9 @@ def write_report(run: Path, *, labelled: Json | None = None) -> Path:
 
 def render(run: RunFiles) -> str:
     """Return the page as HTML, the same text for the same files."""
-    found = estimates(run.result.get("pu"))
+    found = read_figures(run.result)
     parts = {
-        "trust": ("How far to trust it", tables.cards(run, found)),
+        "trust": ("How far to trust it", tables.cards(found)),
         "truth": ("Estimate and truth", truth(run, found)),
         "comparison": ("Comparison", tables.comparison(run)),
         "items": ("What it found", _galleries(run)),

@@ -196,7 +196,7 @@ def write_files(
     )
     with replacing(files.style) as file:
         file.write(style_text(is_point=is_point).encode())
-    write_summary(summary.lines, files.summary)
+    write_summary(summary, files.summary)
     page = map_page(
         table,
         chips,

@@ -10,14 +10,14 @@ from onesided.core.errors import ConfigError, DataError, DataNotFound, OnesidedE
 from onesided.core.leaning import OWN_SCORES
 from onesided.engine.model_file import ModelDescription
 from onesided.metrics.intervals import clopper_pearson
-from onesided.metrics.threshold import HALF, parse_rule
+from onesided.metrics.threshold_rules import HALF, parse_rule
 from onesided.nets.build import NetworkConfig
 from onesided.run.compare import move_thresholds
 from onesided.run.execute import ranked_rows
 from onesided.run.folder import RunFolder
 from onesided.run.prior import PriorUsed
 from onesided.run.scored import Scored, judge, judge_held_out, prior_to_judge_by
-from onesided.run.threshold import (
+from onesided.run.decisions import (
     check_rule,
     choose_threshold,
     new_threshold,
