@@ -69,7 +69,7 @@ class Figure:
     """
 
     name: str
-    value: float | None
+    value: int | float | None
     low: float | None = None
     high: float | None = None
     assumes: tuple[str, ...] = ()

@@ -288,7 +288,7 @@ def _direction(formula: Formula, observed: Rates) -> Bias:
     with np.errstate(divide="ignore", invalid="ignore"):
         (value,) = formula.value(observed)
         (below,) = formula.value(replace(observed, prior=0.9 * observed.prior))
-    return "low" if value - below < -1e-12 else "high"
+        return "low" if value - below < -1e-12 else "high"
 
 
 def _figure(name: str, found: _Derived, counts: _Counts, setting: Setting, prior: Figure) -> Figure:

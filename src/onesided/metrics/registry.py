@@ -148,11 +148,11 @@ ASSUMPTIONS: dict[str, Assumption] = {
     ),
     "KM1": Assumption(
         "prior by KM1",
-        "The prior, estimated by KM1 before training, lies in its interval.",
+        "The prior lies in its interval; KM1 estimated it independently of these scores.",
     ),
     "KM2": Assumption(
         "prior by KM2",
-        "The prior, estimated by KM2 before training, lies in its interval.",
+        "The prior lies in its interval; KM2 estimated it independently of these scores.",
     ),
     OWN_SCORES: Assumption(
         "prior from these scores",

@@ -21,7 +21,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.{decimals}f}%"
 
 
-def number_text(name: str, number: float | None) -> str:
+def number_text(name: str, number: int | float | None) -> str:
     """Return a number in the unit of the figure of this name, a dash where there is none."""
     if number is None:
         return "-"

@@ -47,7 +47,7 @@ def cards(found: Mapping[str, Figure]) -> str:
 
 def _assumptions(figures: list[Figure]) -> str:
     items = "".join(f"<li>{shown(each.text, 1000)}</li>" for each in assumptions_of(figures))
-    return f'<div class="part"><h3>Assumptions</h3><ul class="assumptions">{items}</ul></div>'
+    return f'<div class="part"><h3>Assumptions</h3><ul>{items}</ul></div>'
 
 
 def _card(figure: Figure) -> str:
@@ -59,7 +59,7 @@ def _card(figure: Figure) -> str:
         f'<p class="interval">95% interval {between}</p>' if between else "",
         _gauge(figure) if entry(figure.name).unit == "percent" else "",
         f'<p class="meaning">{shown(said)}</p>' if said else "",
-        f'<p class="bias">{bias_text(figure).capitalize()}.</p>' if figure.bias else "",
+        f'<p class="meaning">{bias_text(figure).capitalize()}.</p>' if figure.bias else "",
         f'<p class="assumes">Assumes: {shown(assumes, 1000)}</p>' if assumes else "",
     )
     return f'<li class="card">{"".join(pieces)}</li>'
