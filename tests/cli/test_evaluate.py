@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from onesided.cli.evaluate import TOLD
+from onesided.metrics.stored import read_figures
 from tests.cli.command import assert_refused, call
 
 
@@ -42,8 +43,11 @@ def test_figures_that_are_missing_leave_their_reason(trained: Path) -> None:
     result = json.loads((trained / "result.json").read_text())
     assert result["prior"] is None
     shown = " ".join(call("evaluate", trained).out.split())
-    assert "Not estimated: precision, F1, accuracy, AUC. Reason: it needs the share" in shown
-    assert "cannot be told from this model's held-out scores: of " in shown
+    figures = read_figures(result)
+    assert figures["precision"].missing is not None
+    assert figures["precision"].missing in shown
+    for name in ("precision", "f1", "proxy_accuracy", "auc", "prior"):
+        assert figures[name].missing == figures["precision"].missing
 
 
 def test_metrics_are_those_of_the_decisions_in_the_file(trained: Path, tmp_path: Path) -> None:

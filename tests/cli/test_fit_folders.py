@@ -6,9 +6,11 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from onesided.metrics.registry import ASSUMPTIONS
 from tests.cli.command import TINY, call, contents, fit
 from tests.cli.pictures import BLUE, RED, draw, draw_data
 
@@ -18,7 +20,7 @@ FILES = {
 }
 
 
-def result_of(run: Path) -> dict[str, object]:
+def result_of(run: Path) -> dict[str, Any]:
     content = json.loads((run / "result.json").read_text())
     assert isinstance(content, dict)
     return content
@@ -138,7 +140,9 @@ def test_ncpu_trains_on_folders_and_tells_that_it_needs_no_prior(
     outcome = call("fit", *words, "--method", "ncpu", "--prior", "0.4", "--allow-degenerate")
     assert outcome.exit_code == 0
     assert "NcPU needs no prior; 0.4 serves the estimates only." in outcome.err
-    assert "Estimates rest on a prior of 0.400: given." in " ".join(outcome.out.split())
+    prior = result_of(tmp_path / "run")["pu"]["figures"]["prior"]
+    assert (prior["value"], prior["assumes"], prior["bias"]) == (0.4, ["given"], None)
+    assert ASSUMPTIONS["given"].text in " ".join(outcome.out.split())
 
 
 def test_negatives_and_a_test_folder_are_reported_on(tmp_path: Path, data: Path) -> None:
@@ -155,7 +159,7 @@ def test_negatives_and_a_test_folder_are_reported_on(tmp_path: Path, data: Path)
     assert result["test"]["auc"] > 0.9
     assert isinstance(result["known_negatives"], dict)
     assert result["known_negatives"]["count"] == 2, "a fifth is held out, CE learns from the rest"
-    assert [name for name, _ in result["skipped"]] == ["T/negative/broken.png"]  # type: ignore[attr-defined]
+    assert [name for name, _ in result["skipped"]] == ["T/negative/broken.png"]
 
 
 def test_a_table_lists_images_as_well_as_folders_do(tmp_path: Path, shared_data: Path) -> None:

@@ -123,13 +123,13 @@ def test_estimates_stand_beside_the_truth(run: Path, tmp_path: Path) -> None:
     ]
     truth.write_text("\n".join(["item,label", *words]))
     outcome = call("evaluate", run, "--threshold", "top-k=20", "--labels", truth, "--json")
-    told = {row["label"]: row for row in json.loads(outcome.out)["figures"]}
+    told = {row["name"]: row for row in json.loads(outcome.out)["figures"]}
     figures = result_of(run)["pu"]["figures"]
-    assert told["Recall"]["estimated"] == figures["recall"]["value"]
-    assert told["Recall"]["true"] == pytest.approx(sum(red[:20]) / 24)
-    assert told["Precision"]["true"] == pytest.approx(sum(red[:20]) / 20)
-    assert told["Precision"]["estimated"] is None, "CE has no prior to estimate it with"
-    assert told["Called positive, share of U"]["true"] == pytest.approx(20 / 60)
-    assert told["Positive, share of U (prior)"]["true"] == pytest.approx(0.4)
+    assert told["recall"]["value"] == figures["recall"]["value"]
+    assert told["recall"]["true"] == pytest.approx(sum(red[:20]) / 24)
+    assert told["precision"]["true"] == pytest.approx(sum(red[:20]) / 20)
+    assert told["precision"]["value"] is None, "CE has no prior to estimate it with"
+    assert told["share_positive"]["true"] == pytest.approx(20 / 60)
+    assert told["prior"]["true"] == pytest.approx(0.4)
     shown = call("evaluate", run, "--labels", truth)
     assert "Estimated without labels, and true" in shown.out

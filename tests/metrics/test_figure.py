@@ -3,7 +3,7 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from onesided.core.errors import ConfigError
-from onesided.metrics.figure import Estimate, Scenario, Setting, present
+from onesided.metrics.figure import Raw, Scenario, Setting, present
 
 
 def setting(
@@ -52,8 +52,9 @@ def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
 
 
 def test_a_share_is_cut_and_a_criterion_is_not() -> None:
-    estimate = Estimate(1.3, (0.8, 1.6))
-    share, criterion = present("f1", estimate, ""), present("lee_liu", estimate, "")
+    raw = Raw(1.3, (0.8, 1.6))
+    share = present("f1", raw, is_share=True)
+    criterion = present("lee_liu", raw, is_share=False)
     assert (share.value, share.low, share.high) == (1.0, 0.8, 1.0)
     assert (criterion.value, criterion.low, criterion.high) == (1.3, 0.8, 1.6)
 
@@ -62,12 +63,13 @@ def test_a_share_is_cut_and_a_criterion_is_not() -> None:
 def test_an_interval_wholly_outside_says_nothing_instead_of_looking_certain(
     interval: tuple[float, float],
 ) -> None:
-    figure = present("auc", Estimate(sum(interval) / 2, interval), "")
+    figure = present("auc", Raw(sum(interval) / 2, interval), is_share=True)
     assert (figure.low, figure.high) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_an_undefined_figure_is_none(value: float) -> None:
-    figure = present("precision", Estimate(value, (0.1, value)), "because")
+    raw = Raw(value, (0.1, value))
+    figure = present("precision", raw, is_share=True, bias="high", missing="because")
     assert (figure.value, figure.low, figure.high) == (None, None, None)
-    assert figure.assumes == "because"
+    assert (figure.missing, figure.bias) == ("because", None)

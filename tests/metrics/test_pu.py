@@ -8,8 +8,9 @@ from scipy.stats import binomtest
 from sklearn.metrics import roc_auc_score
 
 from onesided.core.errors import DataError
-from onesided.metrics.figure import LABELS, Figure
+from onesided.metrics.figure import NO_PRIOR, NOTHING_CALLED, Figure
 from onesided.metrics.pu import (
+    FORMULAS,
     evaluate_pu,
     population_prior,
     proxy_accuracy_case_control,
@@ -18,6 +19,7 @@ from onesided.metrics.pu import (
 )
 
 PRIOR = 0.3
+NAMES = ("recall", "share_positive", "proxy_auc", *FORMULAS)
 
 
 def scores() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -47,20 +49,21 @@ def figures(
 
 @pytest.mark.parametrize("name", ["recall", "precision", "f1", "proxy_accuracy", "auc", "lee_liu"])
 def test_figures_that_rest_on_scar_say_so(name: str) -> None:
-    assumes = figures(PRIOR)[name].assumes
-    assert "SCAR" in assumes
-    assert "typical" in assumes
+    assert "scar" in figures(PRIOR)[name].assumes
 
 
 @pytest.mark.parametrize("name", ["share_positive", "proxy_auc"])
 def test_figures_that_do_not_rest_on_scar_do_not_claim_it(name: str) -> None:
-    assert "SCAR" not in figures(PRIOR)[name].assumes
+    assert "scar" not in figures(PRIOR)[name].assumes
 
 
 @pytest.mark.parametrize("name", ["precision", "f1", "proxy_accuracy", "auc"])
 def test_figures_that_rest_on_a_prior_tell_which(name: str) -> None:
-    assert "Exactly 0.25" in figures(0.25)[name].assumes
-    assert "Between 0.2 and 0.4" in figures(0.25, (0.2, 0.4))[name].assumes
+    exact, unsure = figures(0.25), figures(0.25, (0.2, 0.4))
+    assert "given" in exact[name].assumes
+    assert (exact["prior"].value, exact["prior"].interval) == (0.25, None)
+    assert "estimated" in unsure[name].assumes
+    assert (unsure["prior"].value, unsure["prior"].interval) == (0.25, (0.2, 0.4))
 
 
 def test_raw_precision_above_one_is_cut_reported_and_not_called_certain() -> None:
@@ -141,8 +144,8 @@ def test_parts_held_out_at_different_rates_need_the_labelled_share() -> None:
         labelled_share=80 / 1080,
     ).figures["proxy_accuracy"]
     assert more_of_u.value == pytest.approx(whole.value)
-    assert "0.0741 are labelled" in more_of_u.assumes
-    assert "same rate" in whole.assumes
+    assert "like_all" in more_of_u.assumes
+    assert "same_rate" in whole.assumes
 
 
 # The single figures
@@ -163,6 +166,7 @@ def test_figures_follow_their_formulas() -> None:
         "proxy_auc": proxy,
         "auc": min((proxy - prior / 2) / (1 - prior), 1),
         "lee_liu": recall**2 / share,
+        "prior": prior,
     }
     assert {name: figure.value for name, figure in figures.items()} == pytest.approx(expected)
 
@@ -199,10 +203,10 @@ def test_without_a_prior_only_figures_that_need_none_are_given() -> None:
         rng.normal(2, 1, 50), rng.normal(0, 1, 400), scenario="single-set"
     ).figures
     missing = {name for name, figure in figures.items() if figure.value is None}
-    assert missing == {"precision", "f1", "proxy_accuracy", "auc"}
+    assert missing == {"precision", "f1", "proxy_accuracy", "auc", "prior"}
     for name in missing:
         assert figures[name].low is None
-        assert "prior" in figures[name].assumes
+        assert figures[name].missing == NO_PRIOR
 
 
 def test_nothing_called_positive_leaves_precision_undefined_and_rings() -> None:
@@ -210,7 +214,7 @@ def test_nothing_called_positive_leaves_precision_undefined_and_rings() -> None:
     assert evaluation.degenerate is not None
     for name in ("precision", "lee_liu"):
         assert evaluation.figures[name].value is None
-        assert "no unlabelled item was called positive" in evaluation.figures[name].assumes
+        assert evaluation.figures[name].missing == NOTHING_CALLED
     assert evaluation.figures["f1"].value == 0
 
 
@@ -256,14 +260,14 @@ def test_evaluation_repeats_exactly() -> None:
 
 def test_wider_coverage_gives_wider_intervals() -> None:
     narrow, wide = figures(PRIOR, coverage=0.8), figures(PRIOR, coverage=0.99)
-    for name in LABELS:
+    for name in NAMES:
         assert (wide[name].low or 0) < (narrow[name].low or 0)
         assert (wide[name].high or 0) > (narrow[name].high or 0)
 
 
 def test_an_uncertain_prior_widens_only_the_figures_that_need_it() -> None:
     known, unsure = figures(PRIOR), figures(PRIOR, (0.2, 0.4))
-    for name in LABELS:
+    for name in NAMES:
         wider = (unsure[name].high or 0) - (unsure[name].low or 0) > 1.05 * (
             (known[name].high or 0) - (known[name].low or 0)
         )
@@ -273,12 +277,14 @@ def test_an_uncertain_prior_widens_only_the_figures_that_need_it() -> None:
 def test_json_is_strict_and_holds_every_figure_with_its_assumption() -> None:
     evaluation = evaluate_pu(np.zeros(20), np.zeros(400), scenario="case-control")
     read = json.loads(json.dumps(evaluation.to_json(), allow_nan=False))
-    assert set(read) == {"figures", "degenerate"}
-    assert list(read["figures"]) == list(LABELS)
+    assert set(read) == {"figures", "assumptions", "degenerate"}
+    assert set(read["figures"]) == {*NAMES, "prior"}
+    keys = {"name", "label", "value", "low", "high", "assumes", "bias", "missing"}
     for name, figure in read["figures"].items():
-        assert set(figure) == {"name", "label", "value", "low", "high", "assumes"}
+        assert set(figure) == keys
         assert figure["name"] == name
-        assert figure["assumes"]
+        assert figure["assumes"] or name == "prior"
+        assert set(figure["assumes"]) <= set(read["assumptions"])
 
 
 @pytest.mark.parametrize(

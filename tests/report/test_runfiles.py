@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import DataError, DataNotFound
-from onesided.report.runfiles import estimates, number, read_run
+from onesided.report.runfiles import read_run
 from tests.report.fake_run import EPOCHS, N_UNLABELLED, write_fake_run, write_json
 
 
@@ -135,29 +135,6 @@ def test_values_that_are_no_numbers_are_as_good_as_missing(run: Path) -> None:
     (epoch,) = read_run(run).epochs
     assert epoch.loss == {"c": 1.0}
     assert (epoch.watched, epoch.share_positive, epoch.proxy_auc) == ({}, None, None)
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        *[(3, 3.0), (0.5, 0.5), (np.float32(0.5), 0.5), (True, None), ("1", None), (None, None)],
-        *[(float("nan"), None), (float("-inf"), None), (10**400, None)],
-    ],
-)
-def test_only_finite_numbers_are_numbers(value: object, expected: float | None) -> None:
-    assert number(value) == expected
-
-
-def test_figures_without_a_value_are_left_out() -> None:
-    figures = {"recall": {"value": 0.9, "label": None}, "f1": {"value": None}, "auc": 0.7}
-    found = estimates({"figures": figures})
-    assert list(found) == ["recall"]
-    assert (found["recall"].low, found["recall"].label) == (None, "")
-
-
-@pytest.mark.parametrize("pu", [None, [], {"figures": None}, {"figures": [1]}])
-def test_a_run_without_figures_has_none(pu: object) -> None:
-    assert estimates(pu) == {}
 
 
 def test_names_that_are_not_utf8_do_not_cost_the_ranking(run: Path) -> None:

@@ -1,8 +1,11 @@
 import re
 from typing import Any
 
-from onesided.core.leaning import as_leaning
-from onesided.report.runfiles import RunFiles, estimates
+from onesided.metrics.figure import Figure
+from onesided.metrics.registry import ASSUMPTIONS, FIGURES, OWN_SCORES
+from onesided.metrics.stored import read_figures
+from onesided.metrics.words import bias_text
+from onesided.report.runfiles import RunFiles
 from onesided.report.tables import cards, comparison
 from tests.report.fake_run import fake_comparison, fake_manifest, fake_result
 
@@ -14,7 +17,7 @@ def run_with(**changes: Any) -> RunFiles:  # noqa: ANN401
 
 
 def cards_of(run: RunFiles) -> list[str]:
-    return re.findall(r'<li class="card">.*?</li>', cards(run, estimates(run.result["pu"])))
+    return re.findall(r'<li class="card">.*?</li>', cards(read_figures(run.result)))
 
 
 def compared(rows: list[dict[str, Any]]) -> str:
@@ -24,23 +27,29 @@ def compared(rows: list[dict[str, Any]]) -> str:
 def test_every_figure_has_a_card_with_its_assumption() -> None:
     found = cards_of(run_with())
     assert len(found) == 9
-    assert sum("Assumes: " in card for card in found) == 8
+    assert all("Assumes: " in card for card in found)
+
+
+def test_every_assumption_is_told_once_below_the_cards() -> None:
+    pair = {"value": 0.5, "low": 0.4, "high": 0.6, "assumes": ["scar", "held_out"]}
+    page = cards(read_figures({"pu": {"figures": {"recall": pair, "f1": pair}}}))
+    for key in ("scar", "held_out"):
+        assert page.count(ASSUMPTIONS[key].text) == 1
+        assert page.count(ASSUMPTIONS[key].label) >= 2
 
 
 def test_a_card_shows_value_interval_and_meaning() -> None:
-    (recall,) = [
-        card for card in cards_of(run_with()) if "<h3>Recall on held-out positives</h3>" in card
-    ]
+    (recall,) = [card for card in cards_of(run_with()) if "<h3>Recall</h3>" in card]
     assert "91.7%" in recall
     assert "interval 87.6% to 95.8%" in recall
-    assert "the model finds this share" in recall
+    assert "The model finds 91.7% of the known positives" in recall
 
 
 def test_the_prior_stands_beside_the_share_called_positive() -> None:
     titles = re.findall(r"<h3>(.*?)</h3>", "".join(cards_of(run_with())))
-    place = titles.index("Share of the pool called positive")
-    assert titles[place + 1] == "Share of the pool that is positive"
-    assert "origin: km2" in "".join(cards_of(run_with()))
+    place = titles.index(FIGURES["share_positive"].label)
+    assert titles[place + 1] == FIGURES["prior"].label
+    assert "Assumes: km2" in "".join(cards_of(run_with()))
 
 
 def test_a_figure_without_a_value_has_no_card() -> None:
@@ -49,11 +58,11 @@ def test_a_figure_without_a_value_has_no_card() -> None:
     assert len(found) == 7
 
 
-def test_a_figure_we_do_not_know_is_shown_with_its_own_words() -> None:
-    figure = {"label": "novelty: how new it is", "value": 0.25, "assumes": "Little."}
+def test_a_figure_we_do_not_know_is_shown_with_its_name() -> None:
+    figure = {"value": 0.25, "assumes": ["Little."]}
     (card,) = cards_of(run_with(pu={"figures": {"novelty": figure}}, prior=None))
     assert "<h3>Novelty</h3>" in card
-    assert "How new it is" in card
+    assert "Assumes: Little." in card
     assert "25.0%" in card
 
 
@@ -64,7 +73,7 @@ def test_the_gauge_stays_on_its_track() -> None:
 
 
 def test_nothing_estimated_means_no_cards() -> None:
-    assert cards(run_with(prior=None), {}) == ""
+    assert cards({}) == ""
 
 
 def test_the_comparison_marks_this_run_and_degenerate_ones() -> None:
@@ -105,39 +114,36 @@ def test_all_tables_say_what_their_heads_are_for() -> None:
 
 
 def test_a_figure_without_a_value_is_named_with_the_reason() -> None:
-    why = "Typical. Not computed: it needs the share of positives <here>. It is the accuracy."
-    missing = {name: {"value": None, "assumes": why} for name in ("precision", "proxy_accuracy")}
-    page = cards(run_with(pu={"figures": missing}), {})
+    why = "it needs the share of positives <here>"
+    missing = {name: Figure(name, None, missing=why) for name in ("precision", "proxy_accuracy")}
+    page = cards(missing)
     assert "Not estimated: Precision, Accuracy. Reason: it needs the share" in page
     assert "positives &lt;here&gt;.</p>" in page
-    assert "Not estimated" not in cards(run_with(), estimates(RESULT["pu"]))
+    assert "Not estimated" not in cards(read_figures(RESULT))
 
 
-def test_known_negatives_get_a_card_that_says_it_was_measured() -> None:
-    known = {"count": 1200, "called_positive": 0.025, "low": 0.017, "high": 0.035}
-    (card,) = [
-        card for card in cards_of(run_with(known_negatives=known)) if "Known negatives" in card
-    ]
+def test_known_negatives_get_a_card() -> None:
+    known = Figure("false_alarms", 0.025, 0.017, 0.035, assumes=("typical_negatives",))
+    run = run_with(known_negatives={"count": 1200, **known.to_json()})
+    (card,) = [card for card in cards_of(run) if "Known negatives" in card]
     assert "2.5%" in card
     assert "1.7% to 3.5%" in card
-    assert "Measured on 1,200 known negatives" in card
-    assert "Assumes" not in card
+    assert ASSUMPTIONS["typical_negatives"].label in card
 
 
-def test_a_figure_that_leans_says_so_on_cards_and_in_the_comparison() -> None:
+def test_a_biased_figure_says_so_on_cards_and_in_the_comparison() -> None:
     figures = RESULT["pu"]["figures"]
-    leaning_ones = {
-        name: as_leaning(figures[name]["label"], "optimistically") for name in ("precision", "f1")
+    biased = {
+        name: figures[name] | {"bias": "high", "assumes": [OWN_SCORES]}
+        for name in ("precision", "f1")
     }
-    told = {name: figures[name] | {"label": label} for name, label in leaning_ones.items()}
-    run = run_with(pu={"figures": figures | told})
+    run = run_with(pu={"figures": figures | biased})
     for card in cards_of(run):
-        leans = "<h3>Precision, " in card or "<h3>F1, " in card
-        assert ('<p class="value">optimistically ' in card) == leans
-    (precision,) = [card for card in cards_of(run) if "<h3>Precision, " in card]
-    assert (
-        "Of the items called positive, optimistically this share really is positive." in precision
-    )
+        is_biased = "<h3>Precision<" in card or "<h3>F1<" in card
+        assert ('<p class="value">at most about ' in card) == is_biased
+        assert (bias_text(Figure("f1", 0.5, bias="high"))[1:] in card) == is_biased
+    (precision,) = [card for card in cards_of(run) if "<h3>Precision<" in card]
+    assert "Of the items called positive, at most about 87.3% are positive." in precision
     rows = [row | {"pu": run.result["pu"]} for row in fake_comparison()]
-    assert compared(rows).count("<td>optimistically ") == len(rows)
-    assert "optimistically" not in compared(fake_comparison())
+    assert compared(rows).count("<td>at most about ") == len(rows)
+    assert "at most" not in compared(fake_comparison())

@@ -1,7 +1,9 @@
 import re
 from typing import Any
 
-from onesided.report.runfiles import RunFiles, estimates
+from onesided.metrics.registry import OWN_SCORES
+from onesided.metrics.stored import read_figures
+from onesided.report.runfiles import RunFiles
 from onesided.report.truth import truth
 from tests.report.fake_run import fake_result
 
@@ -10,7 +12,7 @@ RESULT = fake_result(0.093)
 
 def page_of(labelled: dict[str, Any] | None = None, **changes: Any) -> str:  # noqa: ANN401
     result = RESULT | changes
-    return truth(RunFiles("quake", result, labelled=labelled or {}), estimates(result["pu"]))
+    return truth(RunFiles("quake", result, labelled=labelled or {}), read_figures(result))
 
 
 def rows_of(page: str) -> dict[str, list[str]]:
@@ -28,10 +30,10 @@ def test_the_estimate_stands_beside_what_is_true() -> None:
 
 def test_an_estimate_that_is_a_bound_is_shown_as_one() -> None:
     figures = RESULT["pu"]["figures"]
-    leaning = figures["precision"] | {"label": "Precision, optimistically: share of true positives"}
-    rows = rows_of(page_of(pu={"figures": figures | {"precision": leaning}}))
-    assert [title for title, cells in rows.items() if "optimistically" in cells[0]] == ["Precision"]
-    assert "optimistically" not in rows["Precision"][1]
+    biased = figures["precision"] | {"bias": "high", "assumes": [OWN_SCORES]}
+    rows = rows_of(page_of(pu={"figures": figures | {"precision": biased}}))
+    assert [title for title, cells in rows.items() if "at most" in cells[0]] == ["Precision"]
+    assert "at most" not in rows["Precision"][1]
 
 
 def test_words_say_whether_the_interval_held() -> None:

@@ -1,18 +1,16 @@
-"""A prior read off the scores that it judges: refused where they tell none, told as leaning."""
-
-from dataclasses import replace
+"""A prior from the scores that it evaluates: refused where they tell none, biased otherwise."""
 
 import numpy as np
 import pytest
 
-from onesided.core.leaning import OWN_SCORES, leaning_of
 from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.pu import evaluate_pu
+from onesided.metrics.registry import ASSUMPTIONS, OWN_SCORES
 from onesided.priors import bbe
-from onesided.run.own_scores import FEWEST_TO_JUDGE_BY, Untold, own_prior, told_by
+from onesided.run.own_scores import FEWEST, NoPrior, own_prior
 from onesided.run.prior import PriorUsed
+from onesided.run.scored import evaluate_by
 
-CANNOT = "was not given and cannot be told from this model's held-out scores: "
 DERIVED = ("precision", "f1", "proxy_accuracy", "auc")
 
 
@@ -24,10 +22,10 @@ def overlapping(separation: float, *, seed: int = 0) -> tuple[np.ndarray, np.nda
     return tuple(1 / (1 + np.exp(-part)) for part in (positive, unlabelled))  # type: ignore[return-value]
 
 
-def untold(positive: np.ndarray, unlabelled: np.ndarray) -> str:
+def no_prior(positive: np.ndarray, unlabelled: np.ndarray) -> str:
     found = own_prior(positive, unlabelled)
-    assert isinstance(found, Untold)
-    return found.words
+    assert isinstance(found, NoPrior)
+    return found.reason
 
 
 def test_it_is_bbe_where_the_scores_separate() -> None:
@@ -41,85 +39,71 @@ def test_it_is_bbe_where_the_scores_separate() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_scores_that_separate_nothing_tell_no_share(seed: int) -> None:
-    said = untold(*overlapping(0, seed=seed))
-    assert said == CANNOT + (
-        "they separate so little that every unlabelled item could be positive."
-    )
+    said = no_prior(*overlapping(0, seed=seed))
+    assert said == "they separate so little that every unlabelled item could be positive"
 
 
 def test_nobody_among_the_positives_is_no_estimate_of_zero() -> None:
-    said = untold(np.linspace(0.6, 0.9, 40), np.linspace(0.1, 0.4, 90))
-    assert said == CANNOT + "no unlabelled item scores as high as the positives do."
+    said = no_prior(np.linspace(0.6, 0.9, 40), np.linspace(0.1, 0.4, 90))
+    assert said == "no unlabelled item scores as high as the positives do"
 
 
 def test_few_items_tell_no_share() -> None:
     positive, unlabelled = overlapping(4)
-    few = FEWEST_TO_JUDGE_BY - 1
-    said = f"of 9 positives and {len(unlabelled)} unlabelled items, and it takes 10 of each."
-    assert untold(positive[:few], unlabelled) == CANNOT + said
-    assert isinstance(own_prior(positive, unlabelled[:few]), Untold)
+    few = FEWEST - 1
+    said = (
+        f"they are of 9 positives and {len(unlabelled)} unlabelled items, and it takes 10 of each"
+    )
+    assert no_prior(positive[:few], unlabelled) == said
+    assert isinstance(own_prior(positive, unlabelled[:few]), NoPrior)
     assert isinstance(own_prior(positive[: few + 1], unlabelled), PriorUsed)
 
 
 def figures(pair: tuple[np.ndarray, np.ndarray], threshold: float) -> PUEvaluation:
-    """Return the figures of these scores by their own prior, in the words that fit it."""
-    prior = own_prior(*pair)
-    assert isinstance(prior, PriorUsed)
-    evaluation = evaluate_pu(
-        *pair,
-        threshold=threshold,
-        scenario="case-control",
-        prior=prior.value,
-        prior_interval=prior.interval,
+    """Return the figures of these scores by their own prior."""
+    return evaluate_by(
+        own_prior(*pair), *pair, threshold=threshold, scenario="case-control", labelled_share=None
     )
-    return told_by(evaluation, prior)
 
 
-def test_a_bound_is_called_one_and_the_truth_keeps_to_it() -> None:
-    """A weak model: its prior is too high, and the figures lean to the side they say."""
+def test_a_figure_that_may_be_too_high_or_too_low_says_so_and_is() -> None:
+    """A weak model: its prior is too high, and the figures err to the side they say."""
     pair = overlapping(1.2)
     for threshold in (0.55, 0.9):
-        told = figures(pair, threshold)
-        known = evaluate_pu(*pair, threshold=threshold, scenario="case-control", prior=0.3)
+        told = figures(pair, threshold).figures
+        known = evaluate_pu(*pair, threshold=threshold, scenario="case-control", prior=0.3).figures
         for name in DERIVED:
-            leaning, true = leaning_of(told.figures[name].label), known.figures[name].value
-            value, assumes = told.figures[name].value, told.figures[name].assumes
+            value, true = told[name].value, known[name].value
             assert value is not None
             assert true is not None
-            assert (value > true) if leaning == "optimistically" else (value < true), (
-                name,
-                threshold,
-            )
-            assert "the truth may also lie" in assumes
-            assert "independent" not in assumes
-        recall = told.figures["recall"].value
+            assert told[name].bias == ("high" if value > true else "low"), (name, threshold)
+            assert OWN_SCORES in told[name].assumes
+            assert "estimated" not in told[name].assumes
+        recall = told["recall"].value
         assert recall is not None
-        side = "optimistically" if recall > 0.5 else "pessimistically"
-        assert leaning_of(told.figures["proxy_accuracy"].label) == side
-    assert (
-        figures(pair, 0.55)
-        .figures["precision"]
-        .label.startswith("Precision, optimistically: share")
-    )
+        assert told["proxy_accuracy"].bias == ("high" if recall > 0.5 else "low")
+        assert told["prior"].bias == ASSUMPTIONS[OWN_SCORES].prior_bias == "high"
 
 
-def test_figures_without_a_prior_of_their_own_are_no_leanings() -> None:
+def test_figures_without_a_prior_of_their_own_are_not_biased() -> None:
     told = figures(overlapping(4), 0.5)
     for name in ("recall", "share_positive", "proxy_auc", "lee_liu"):
-        assert leaning_of(told.figures[name].label) == ""
+        assert told.figures[name].bias is None
 
 
-def test_words_about_another_prior_stay_as_they_are() -> None:
+def test_another_prior_biases_nothing() -> None:
     pair = overlapping(4)
-    evaluation = evaluate_pu(*pair, scenario="case-control", prior=0.3, prior_interval=(0.25, 0.35))
     used = PriorUsed(0.3, 0.25, 0.35, "KM2")
-    assert told_by(evaluation, used) == evaluation
-    assert told_by(evaluation, replace(used, origin=OWN_SCORES)) != evaluation
+    told = evaluate_by(used, *pair, threshold=0.5, scenario="case-control", labelled_share=None)
+    assert not any(figure.bias for figure in told.figures.values())
+    assert all("KM2" in told.figures[name].assumes for name in (*DERIVED, "prior"))
 
 
 def test_a_missing_figure_tells_why_the_share_is_missing() -> None:
-    pair = overlapping(0)
-    evaluation = told_by(evaluate_pu(*pair, scenario="case-control"), Untold("they are shy"))
-    for name in DERIVED:
-        assert evaluation.figures[name].value is None
-        assert evaluation.figures[name].assumes.count(f"(the prior), which {CANNOT}they are") == 1
+    why = NoPrior("they are shy")
+    told = evaluate_by(
+        why, *overlapping(0), threshold=0.5, scenario="case-control", labelled_share=None
+    )
+    for name in (*DERIVED, "prior"):
+        assert told.figures[name].value is None
+        assert told.figures[name].missing == str(why)

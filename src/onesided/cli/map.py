@@ -153,7 +153,7 @@ def _show(found: "MapResult", *, as_json: bool) -> None:
     from onesided.cli.show import print_json, say, warn
 
     table, summary = found.table, found.summary
-    called = summary.value("unmarked, called positive")
+    called = summary.figure("called_positive").value
     if as_json:
         print_json(
             {
@@ -162,7 +162,7 @@ def _show(found: "MapResult", *, as_json: bool) -> None:
                 "scored": int(table.scored.sum()),
                 "called_positive": called,
                 "skipped": len(table.reasons),
-                "summary": [vars(line) for line in summary.lines],
+                "summary": summary.to_json(),
                 "warnings": list(found.warnings),
             }
         )

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import (
@@ -19,6 +19,9 @@ from rich.progress import (
 from rich.table import Table
 
 from onesided.core.monitor import Phase
+
+if TYPE_CHECKING:
+    from onesided.metrics.figure import Figure
 
 # Progress and notices go to stderr, so that stdout holds results only. A file may be called
 # [red] or :smile:, so nothing in a text is taken for markup.
@@ -105,46 +108,56 @@ class Counter(Phase):
 
 def result_tables(result: Mapping[str, Any]) -> list[Table]:
     """Return the tables of one finished run."""
-    tables = []
-    if result["test"] is not None:
-        tables.append(truth_table([result]))
-    if result["pu"] is not None:
-        table = Table(title="Without negatives, from held-out P and U", title_justify="left")
-        table.add_column("figure")
-        table.add_column("value", justify="right")
-        table.add_column("95 % interval", justify="right")
-        for figure in result["pu"]["figures"].values():
-            if figure["value"] is not None:
-                interval = (
-                    "" if figure["low"] is None else f"{figure['low']:.3f} to {figure['high']:.3f}"
-                )
-                table.add_row(figure["label"], f"{figure['value']:.3f}", interval)
-        table.caption, table.caption_justify = _about_prior(result), "left"
-        tables.append(table)
+    from onesided.metrics.stored import read_figures
+
+    tables = [] if result["test"] is None else [truth_table([result])]
+    figures = list(read_figures(result).values())
+    if figures:
+        tables.append(_figure_table(figures))
     return tables
 
 
-def _about_prior(result: Mapping[str, Any]) -> str | None:
-    """Return what the estimates rest on, or why there are none."""
-    prior = result.get("prior")
-    if prior is not None:
-        return f"Estimates rest on a prior of {prior['value']:.3f}: {prior['origin']}."
-    missing = result["pu"]["figures"].get("f1", {}).get("assumes", "").partition("Not computed: ")
-    told = f"Not estimated: precision, F1, accuracy, AUC. Reason: {missing[2]}"
-    return told if missing[2] else None
+def _figure_table(figures: Sequence["Figure"]) -> Table:
+    """Return the figures, and below them what is missing and what all of them assume."""
+    from onesided.metrics.registry import entry
+    from onesided.metrics.words import (
+        assumptions_of,
+        bias_text,
+        interval_text,
+        missing_texts,
+        value_text,
+    )
+
+    table = Table(title="Without negatives, from held-out P and U", title_justify="left")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    table.add_column("95 % interval", justify="right")
+    told = [figure for figure in figures if figure.value is not None]
+    for figure in told:
+        table.add_row(entry(figure.name).label, value_text(figure), interval_text(figure))
+    biased = {bias_text(figure): None for figure in told if figure.bias}
+    lines = [
+        *missing_texts(figures),
+        *(f"{text[0].upper()}{text[1:]}." for text in biased),
+        *(each.text for each in assumptions_of(told)),
+    ]
+    table.caption, table.caption_justify = "\n".join(map(visible, lines)), "left"
+    return table
 
 
 def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """Return metrics against the truth, one row per run."""
+    from onesided.metrics.registry import entry, shown
+    from onesided.metrics.words import number_text
+
     table = Table(title="Against the truth of the test part", title_justify="left")
     table.add_column("method")
     table.add_column("seed", justify="right")
-    for name in ("OA", "F1", "precision", "recall", "AUC"):
-        table.add_column(name, justify="right")
+    for name in shown("truth"):
+        table.add_column(entry(name).label, justify="right")
     table.add_column("seconds", justify="right")
     for result in results:
-        test = result["test"]
-        numbers = [percent(test[key]) for key in ("oa", "f1", "precision", "recall", "auc")]
+        numbers = [number_text(name, result["test"][name]) for name in shown("truth")]
         seconds = f"{result['seconds']:.0f}" if result.get("seconds") is not None else ""
         table.add_row(result["method"], str(result.get("seed", "")), *numbers, seconds)
     return table
@@ -152,26 +165,27 @@ def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
 
 def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return runs of several methods on one split, one row each; truth only where it is known."""
+    from onesided.metrics.figure import Figure
+    from onesided.metrics.registry import entry, shown
+    from onesided.metrics.stored import read_figures
+    from onesided.metrics.words import number_text, value_text
+
     table = Table(title="Methods on the same split", title_justify="left")
     table.add_column("method")
-    known = any(row["test"] is not None for row in rows)
-    tests = {"oa": "OA", "f1": "F1", "auc": "AUC"} if known else {}
-    found = {
-        "recall": "recall, held out",
-        "share_positive": "U called positive",
-        "proxy_auc": "proxy AUC",
-        "lee_liu": "Lee-Liu",
-    }
-    for title in (*tests.values(), *found.values(), "seconds"):
+    tests = ("oa", "f1", "auc") if any(row["test"] is not None for row in rows) else ()
+    for name in tests:
+        table.add_column(f"{entry(name).label}, true", justify="right")
+    names = shown("comparison")
+    for title in (*(entry(name).label for name in names), "seconds"):
         table.add_column(title, justify="right")
     for row in rows:
-        figures = (row["pu"] or {}).get("figures", {})
-        values = [figures.get(name, {}).get("value") for name in found]
+        figures = read_figures(row)
+        told = [figures.get(name, Figure(name, None)) for name in names]
         alarm = " (degenerate)" if (row["pu"] or {}).get("degenerate") else ""
         table.add_row(
             row["method"] + alarm,
-            *(percent((row["test"] or {}).get(key)) for key in tests),
-            *("-" if value is None else f"{value:.3f}" for value in values),
+            *(number_text(name, (row["test"] or {}).get(name)) for name in tests),
+            *("-" if figure.value is None else value_text(figure) for figure in told),
             f"{row['seconds']:.0f}",
         )
     return table
@@ -179,18 +193,18 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 def beside_truth(comparison: Mapping[str, Any], title: str) -> Table:
     """Return what was estimated without negatives beside what the true labels say."""
+    from onesided.metrics.registry import entry
+    from onesided.metrics.stored import read_figure
+    from onesided.metrics.words import interval_text, number_text, value_text
+
     table = Table(title=title, title_justify="left")
     table.add_column("figure")
     for column in ("estimated", "95 % interval", "true"):
         table.add_column(column, justify="right")
     for row in comparison["figures"]:
-        interval = "" if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}"
-        numbers = ["-" if row[key] is None else f"{row[key]:.3f}" for key in ("estimated", "true")]
-        estimated = f"{row['leaning']} {numbers[0]}".strip()
-        table.add_row(row["label"], estimated, interval, numbers[1])
+        name, figure = row["name"], read_figure(row["name"], row)
+        estimated = "-" if figure.value is None else value_text(figure)
+        table.add_row(
+            entry(name).label, estimated, interval_text(figure), number_text(name, row["true"])
+        )
     return table
-
-
-def percent(value: float | None) -> str:
-    """Return a fraction as a percentage, or a dash."""
-    return "-" if value is None else f"{100 * value:.1f}"

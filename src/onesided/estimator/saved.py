@@ -23,7 +23,8 @@ from onesided.engine.model_file import (
     save_model,
 )
 from onesided.engine.predict import Predictor
-from onesided.metrics.figure import Figure, PUEvaluation
+from onesided.metrics.figure import PUEvaluation
+from onesided.metrics.stored import read_figures
 from onesided.run.config import OwnConfig, RunConfig
 from onesided.run.folder import CONFIG, RESULT, RunFolder, read_json, read_result
 
@@ -112,12 +113,9 @@ def read_evaluation(folder: Path) -> tuple[dict[str, Any], PUEvaluation | None]:
     result = read_result(folder)
     if result["pu"] is None:
         return result, None
-    try:
-        figures = {name: Figure(**figure) for name, figure in result["pu"]["figures"].items()}
-        alarm = result["pu"]["degenerate"]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{folder / RESULT} is damaged ({error!r}).") from None
-    return result, PUEvaluation(figures, alarm, tuple(result["warnings"]))
+    alarm, warnings = result["pu"]["degenerate"], tuple(result["warnings"])
+    figures = read_figures({**result, "known_negatives": None})  # which are not held-out P and U
+    return result, PUEvaluation(figures, alarm, warnings)
 
 
 def packed(predictor: Predictor, model: ModelDescription) -> Files:

@@ -7,7 +7,7 @@ from typing import Any
 
 from onesided.core.monitor import Monitor
 from onesided.jobs.settings import PathLike
-from onesided.metrics.threshold import parse_rule
+from onesided.metrics.threshold_rules import parse_rule
 from onesided.report import write_report
 from onesided.run.compare import move_thresholds
 from onesided.run.evaluate import compare_with_labels

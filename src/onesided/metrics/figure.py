@@ -1,34 +1,18 @@
-"""What a figure is called, what it assumes, and how both are said to people."""
+"""What a figure is: a number, its interval, what it assumes, and how it may be wrong."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 from onesided.core.errors import ConfigError
+from onesided.metrics.registry import OWN_SCORES, Bias, assumption, entry
 
 Scenario = Literal["case-control", "single-set"]
 """Was P collected apart from U, or labelled inside one set of which U is the rest?"""
 
-LABELS: Mapping[str, str] = {
-    "recall": "Recall: share of the held-out positives that were found",
-    "share_positive": "Share of the unlabelled items called positive",
-    "precision": "Precision: share of true positives among the unlabelled items called positive",
-    "f1": "F1 on the unlabelled items",
-    "proxy_accuracy": "Accuracy, estimated without negatives",
-    "proxy_auc": "Proxy AUC: how often a positive outscores an unlabelled item",
-    "auc": "AUC: how often a positive outscores a negative",
-    "lee_liu": "Lee-Liu criterion: recall squared over the share called positive",
-}
-"""Name to words for people, in the order in which they are shown."""
-
-SHARES = ("precision", "f1", "proxy_accuracy", "auc")
-"""Estimates of shares: a value outside [0, 1] contradicts an assumption."""
-
-RANDOM_PART = "The held-out items are a random part of the data and were not trained on."
-SCAR = "The labelled positives are typical of all positives (SCAR)."
-NOT_GIVEN = "which was not given."
-INDEPENDENT = ", an estimate independent of these scores."
+NO_PRIOR = "the share of positives among the unlabelled items (the prior) was not given"
+NOTHING_CALLED = "no unlabelled item was called positive"
 
 
 @dataclass(frozen=True)
@@ -40,6 +24,8 @@ class Setting:
     prior_interval: tuple[float, float] | None
     labelled_share: float | None
     coverage: float
+    prior_origin: str | None = None
+    no_prior: str = NO_PRIOR
 
     def __post_init__(self) -> None:
         known = get_args(Scenario)
@@ -65,36 +51,43 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A value and its interval, not yet cut to [0, 1]; NaN or infinite where undefined."""
-
-    value: float
-    interval: tuple[float, float]
-
-
-@dataclass(frozen=True)
 class Figure:
     """A number, how far to trust it, and what must be true for it to mean anything.
 
+    How it is put into words is in `metrics/registry.py`, by its name.
+
     Attributes:
         name: Key in `result.json`, which stays.
-        label: The same in words for people.
-        value: None where it is undefined or something is missing; `assumes` tells what.
+        value: None where it is undefined or something is missing.
         low: Lower end of the interval.
         high: Upper end of the interval.
-        assumes: The assumption in plain words.
+        assumes: Ids of assumptions.
+        bias: "high" where the truth may lie below the interval, because the figure rests on
+            something that may be too high; "low" the other way round; None for neither.
+        missing: Why there is no value.
+        part: Which items it is about, where a figure is given for several parts.
     """
 
     name: str
-    label: str
-    value: float | None
-    low: float | None
-    high: float | None
-    assumes: str
+    value: int | float | None
+    low: float | None = None
+    high: float | None = None
+    assumes: tuple[str, ...] = ()
+    bias: Bias | None = None
+    missing: str | None = None
+    part: str = ""
 
-    def to_json(self) -> dict[str, str | float | None]:
-        """Return the figure as plain values."""
-        return asdict(self)
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends of the interval, None where one of them is not known."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figure as plain values, with its label for people who open the file."""
+        plain = {**vars(self), "label": entry(self.name).label, "assumes": list(self.assumes)}
+        if not self.part:
+            plain.pop("part")
+        return plain
 
 
 @dataclass(frozen=True)
@@ -107,68 +100,70 @@ class PUEvaluation:
 
     def to_json(self) -> dict[str, object]:
         """Return what stands under "pu" in `result.json`; warnings have their own key."""
-        figures = {name: figure.to_json() for name, figure in self.figures.items()}
-        return {"figures": figures, "degenerate": self.degenerate}
+        keys = dict.fromkeys(key for each in self.figures.values() for key in each.assumes)
+        return {
+            "figures": {name: figure.to_json() for name, figure in self.figures.items()},
+            "assumptions": {key: assumption(key).text for key in keys},
+            "degenerate": self.degenerate,
+        }
 
 
-def present(name: str, estimate: Estimate, assumes: str) -> Figure:
-    """Return an estimate as people see it: shares cut to [0, 1], None where undefined."""
-    value, (low, high) = estimate.value, estimate.interval
+@dataclass(frozen=True)
+class Raw:
+    """A value and its interval, not yet cut to [0, 1]; NaN or infinite where undefined."""
+
+    value: float
+    interval: tuple[float, float]
+
+
+def present(
+    name: str,
+    raw: Raw,
+    *,
+    is_share: bool,
+    assumes: tuple[str, ...] = (),
+    bias: Bias | None = None,
+    missing: str | None = None,
+) -> Figure:
+    """Return a raw value as people see it: shares cut to [0, 1], None where undefined.
+
+    Args:
+        name: Of the figure.
+        raw: As it came out of the formula.
+        is_share: Whether a value outside [0, 1] contradicts an assumption.
+        assumes: Ids of assumptions.
+        bias: Direction of a possible error.
+        missing: The reason, where the value is undefined.
+    """
+    value, (low, high) = raw.value, raw.interval
     if not math.isfinite(value):
-        return Figure(name, LABELS[name], None, None, None, assumes)
-    if name in SHARES:
+        return Figure(name, None, assumes=assumes, missing=missing)
+    if is_share:
         # An interval wholly outside would shrink to a point and look certain.
         low, high = (0.0, 1.0) if low > 1 or high < 0 else (max(low, 0.0), min(high, 1.0))
         value = min(max(value, 0.0), 1.0)
-    return Figure(name, LABELS[name], value, low, high, assumes)
+    return Figure(name, value, low, high, assumes, bias)
 
 
-def assumptions(setting: Setting, *, called: int) -> dict[str, str]:
-    """Return for each figure, in plain words, what it rests on or why it is missing.
+def prior_figure(
+    value: float | None,
+    interval: tuple[float, float] | None,
+    *,
+    origin: str | None = None,
+    missing: str = NO_PRIOR,
+) -> Figure:
+    """Return the prior as a figure.
 
     Args:
-        setting: What was said about the data.
-        called: How many unlabelled items were called positive.
+        value: Share of positives in U; None where it is not known.
+        interval: None where it counts as exactly known.
+        origin: Id of the assumption that says where it comes from, such as `own_scores`.
+        missing: Why it is not known.
     """
-    undefined = "" if called else " Undefined: no unlabelled item was called positive."
-    scar = f"{SCAR} {RANDOM_PART}"
-    with_prior = f"{scar} {_about_prior(setting)}"
-    return {
-        "recall": scar,
-        "share_positive": RANDOM_PART,
-        "precision": with_prior + undefined,
-        "f1": with_prior,
-        "proxy_accuracy": f"{with_prior} {_about_population(setting)}",
-        "proxy_auc": f"{RANDOM_PART} It compares with unlabelled items, not with negatives, so "
-        "even a perfect score stays below 1.",
-        "auc": with_prior,
-        "lee_liu": f"{scar} It compares models on the same data; it is no share and may exceed "
-        f"1.{undefined}",
-    }
-
-
-def _about_prior(setting: Setting) -> str:
-    if setting.prior is None:
-        return (
-            "Not computed: it needs the share of positives among the unlabelled items (the "
-            f"prior), {NOT_GIVEN}"
-        )
-    if setting.prior_interval is None:
-        return (
-            f"Exactly {setting.prior:.3g} of the unlabelled items are positive; an error of "
-            "this prior is not part of the interval."
-        )
-    low, high = setting.prior_interval
-    return (
-        f"Between {low:.3g} and {high:.3g} of the unlabelled items are positive, most likely "
-        f"{setting.prior:.3g}{INDEPENDENT}"
-    )
-
-
-def _about_population(setting: Setting) -> str:
-    if setting.scenario == "case-control":
-        return "It is the accuracy on items like the unlabelled ones."
-    whole = "It is the accuracy on items like labelled and unlabelled ones together"
-    if setting.labelled_share is not None:
-        return f"{whole}, of which {setting.labelled_share:.3g} are labelled."
-    return f"{whole}; both kinds were held out at the same rate."
+    if value is None:
+        return Figure("prior", None, missing=missing)
+    key = origin or ("given" if interval is None else "estimated")
+    low, high = interval or (None, None)
+    # The highest scores tell the prior only as far as those of P are those of all positives.
+    scar = ("scar", "held_out") if key == OWN_SCORES else ()
+    return Figure("prior", value, low, high, (*scar, key), assumption(key).prior_bias)

@@ -9,8 +9,8 @@
 Every figure carries the assumption it rests on. Derivations: docs/evaluation.md.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -26,15 +26,15 @@ from onesided.metrics.alarm import (
     weak_separation,
 )
 from onesided.metrics.figure import (
-    LABELS,
-    SHARES,
-    Estimate,
+    NO_PRIOR,
+    NOTHING_CALLED,
     Figure,
     PUEvaluation,
+    Raw,
     Scenario,
     Setting,
-    assumptions,
     present,
+    prior_figure,
 )
 from onesided.metrics.intervals import (
     DRAWS,
@@ -47,10 +47,13 @@ from onesided.metrics.intervals import (
     prior_draws,
     share_draws,
 )
+from onesided.metrics.registry import FIGURES, Bias
 
 __all__ = [
     "Figure",
+    "Formula",
     "PUEvaluation",
+    "Rates",
     "evaluate_pu",
     "population_prior",
     "proxy_accuracy_case_control",
@@ -81,14 +84,37 @@ class _Counts:
 
 
 @dataclass(frozen=True)
-class _Rates:
-    """What the derived figures are computed from; one row is one possible truth."""
+class Rates:
+    """What the derived figures are computed from; one row is one possible truth.
+
+    The labelled share is 0 in a case-control study, where U alone is the population.
+    """
 
     recall: Draws
     share: Draws
     proxy: Draws
     prior: Draws
     labelled_share: Draws
+
+
+@dataclass(frozen=True)
+class Formula:
+    """How a figure follows from the rates, and what that takes for granted.
+
+    Attributes:
+        value: The mathematics, row by row. It must not fall with recall, nor rise with the
+            share called positive: intervals rest on that.
+        needs_prior: Whether it rests on the prior.
+        is_share: Whether a value outside [0, 1] contradicts an assumption.
+        of_population: Whether it is about the whole population, rather than about U.
+        assumes: Ids of assumptions besides SCAR, the random held-out part and the prior.
+    """
+
+    value: Callable[[Rates], Draws]
+    needs_prior: bool = True
+    is_share: bool = True
+    of_population: bool = False
+    assumes: tuple[str, ...] = ()
 
 
 def evaluate_pu(
@@ -101,6 +127,8 @@ def evaluate_pu(
     prior_interval: Interval | None = None,
     labelled_share: float | None = None,
     coverage: float = 0.95,
+    prior_origin: str | None = None,
+    no_prior: str = NO_PRIOR,
 ) -> PUEvaluation:
     """Estimate how well a scorer works from held-out positives and unlabelled items.
 
@@ -116,8 +144,13 @@ def evaluate_pu(
         labelled_share: Share of labelled items in the whole single set. Needed where P
             and U were held out at different rates; taken from the scores otherwise.
         coverage: How often the intervals shall hold the truth.
+        prior_origin: Id of the assumption that says where the prior comes from, such as
+            "own_scores" for one that was estimated on these same scores.
+        no_prior: Why there is no prior.
     """
-    setting = Setting(scenario, prior, prior_interval, labelled_share, coverage)
+    setting = Setting(
+        scenario, prior, prior_interval, labelled_share, coverage, prior_origin, no_prior
+    )
     _check_scores(positive_scores, "held-out positives")
     _check_scores(unlabelled_scores, "held-out unlabelled items")
     counts = _Counts(
@@ -127,17 +160,22 @@ def evaluate_pu(
         unlabelled=len(unlabelled_scores),
         proxy=auc_spread(positive_scores, unlabelled_scores),
     )
-    estimates = _measured(counts, coverage) | _derived(counts, setting)
+    measured, derived = _measured(counts, coverage), _derived(counts, setting)
     alarm = degenerate(counts.share, counts.recall)
-    warnings = _warnings(counts, estimates)
+    warnings = _warnings(counts, derived)
     if prior is not None:
         low = prior if prior_interval is None else prior_interval[0]
         warnings += prior_consistency(
             positive_scores, unlabelled_scores, prior=low, threshold=threshold, coverage=coverage
         )
-    assumed = assumptions(setting, called=counts.called)
-    figures = {name: present(name, estimates[name], assumed[name]) for name in LABELS}
-    return PUEvaluation(figures, alarm, warnings)
+    prior_used = prior_figure(prior, prior_interval, origin=prior_origin, missing=no_prior)
+    figures = {
+        **measured,
+        "prior": prior_used,
+        **{name: _figure(name, derived[name], counts, setting, prior_used) for name in FORMULAS},
+    }
+    ordered = {name: figures[name] for name in FIGURES if name in figures}
+    return PUEvaluation(ordered, alarm, warnings)
 
 
 def proxy_auc(
@@ -179,36 +217,118 @@ def population_prior(prior: Rate, labelled_share: Rate) -> Rate:
     return labelled_share + (1 - labelled_share) * prior
 
 
-def _measured(counts: _Counts, coverage: float) -> dict[str, Estimate]:
+def _accuracy(rates: Rates) -> Draws:
+    return proxy_accuracy_single_set(rates.recall, rates.share, rates.prior, rates.labelled_share)
+
+
+FORMULAS: dict[str, Formula] = {
+    "precision": Formula(lambda rates: rates.prior * rates.recall / rates.share),
+    "f1": Formula(lambda rates: 2 * rates.prior * rates.recall / (rates.prior + rates.share)),
+    "proxy_accuracy": Formula(_accuracy, of_population=True),
+    "auc": Formula(lambda rates: (rates.proxy - rates.prior / 2) / (1 - rates.prior)),
+    "lee_liu": Formula(
+        lambda rates: rates.recall**2 / rates.share,
+        needs_prior=False,
+        is_share=False,
+        assumes=("no_share",),
+    ),
+}
+"""Figures that combine several estimates, by name."""
+
+_ADVANTAGE = Formula(lambda rates: rates.recall - rates.share, needs_prior=False, is_share=False)
+
+
+def _measured(counts: _Counts, coverage: float) -> dict[str, Figure]:
     """Return the figures that are read off the scores directly."""
     recall = clopper_pearson(counts.found, counts.positives, coverage=coverage)
     share = clopper_pearson(counts.called, counts.unlabelled, coverage=coverage)
+    proxy = counts.proxy
     return {
-        "recall": Estimate(counts.recall, recall),
-        "share_positive": Estimate(counts.share, share),
-        "proxy_auc": Estimate(counts.proxy.value, counts.proxy.interval(coverage)),
+        "recall": Figure("recall", counts.recall, *recall, assumes=("scar", "held_out")),
+        "share_positive": Figure("share_positive", counts.share, *share, assumes=("held_out",)),
+        "proxy_auc": Figure(
+            "proxy_auc",
+            proxy.value,
+            *proxy.interval(coverage),
+            assumes=("held_out", "not_negatives"),
+        ),
     }
 
 
-def _derived(counts: _Counts, setting: Setting) -> dict[str, Estimate]:
+def _derived(counts: _Counts, setting: Setting) -> dict[str, "_Derived"]:
     """Return the figures that combine several estimates, with melded intervals."""
     tail = (1 - setting.coverage) / 2
+    observed = _observed(counts, setting)
+    pessimistic, optimistic = _possible_truths(counts, setting)
+    found = {}
+    for name, formula in {**FORMULAS, "advantage": _ADVANTAGE}.items():
+        with np.errstate(divide="ignore", invalid="ignore"):  # nothing called: inf or NaN
+            (value,) = formula.value(observed)
+            low = np.quantile(formula.value(pessimistic), tail)
+            high = np.quantile(formula.value(optimistic), 1 - tail)
+        raw = Raw(float(value), (float(min(low, value)), float(max(high, value))))
+        found[name] = _Derived(raw, _direction(formula, observed))
+    return found
+
+
+@dataclass(frozen=True)
+class _Derived:
+    """A derived figure, and which way a prior that is too high moves it."""
+
+    raw: Raw
+    rises: Bias
+
+
+def _direction(formula: Formula, observed: Rates) -> Bias:
+    """Return "high" where a prior that is too high makes the figure too high, else "low".
+
+    Precision and F1 rise with the prior. Accuracy rises by 2 r - 1 and AUC by as much as
+    A - 1/2: a model that misses most positives, or ranks them low, is better than it seems.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        (value,) = formula.value(observed)
+        (below,) = formula.value(replace(observed, prior=0.9 * observed.prior))
+        return "low" if value - below < -1e-12 else "high"
+
+
+def _figure(name: str, found: _Derived, counts: _Counts, setting: Setting, prior: Figure) -> Figure:
+    """Return a derived figure with what it assumes, or with the reason why it is missing."""
+    formula = FORMULAS[name]
+    population = (_population(setting),) if formula.of_population else ()
+    assumes = ("scar", "held_out", *population, *formula.assumes)
+    bias, missing = None, NOTHING_CALLED if counts.called == 0 else None
+    if formula.needs_prior:
+        assumes = tuple(dict.fromkeys((*assumes, *prior.assumes)))
+        bias = found.rises if prior.bias == "high" else None
+        missing = prior.missing or missing
+    return present(
+        name,
+        found.raw,
+        is_share=formula.is_share,
+        assumes=assumes,
+        bias=bias,
+        missing=missing,
+    )
+
+
+def _population(setting: Setting) -> str:
+    """Return the id of the population that an accuracy is about."""
+    if setting.scenario == "case-control":
+        return "like_unlabelled"
+    return "same_rate" if setting.labelled_share is None else "like_all"
+
+
+def _observed(counts: _Counts, setting: Setting) -> Rates:
+    """Return the rates as they were counted or given, in a single row."""
     prior = np.nan if setting.prior is None else setting.prior
     labelled = setting.labelled_share or counts.positives / (counts.positives + counts.unlabelled)
-    observed = [counts.recall, counts.share, counts.proxy.value, prior, labelled]
-    values = _formulas(_Rates(*np.array(observed)[:, None]), setting.scenario)
-    pessimistic, optimistic = _possible_truths(counts, setting)
-    lows = _formulas(pessimistic, setting.scenario)
-    highs = _formulas(optimistic, setting.scenario)
-    estimates = {}
-    for name, (value,) in values.items():
-        with np.errstate(invalid="ignore"):  # infinite draws where nothing was called positive
-            low, high = np.quantile(lows[name], tail), np.quantile(highs[name], 1 - tail)
-        estimates[name] = Estimate(float(value), (float(min(low, value)), float(max(high, value))))
-    return estimates
+    labelled = 0.0 if setting.scenario == "case-control" else labelled
+    return Rates(
+        *np.array([counts.recall, counts.share, counts.proxy.value, prior, labelled])[:, None]
+    )
 
 
-def _possible_truths(counts: _Counts, setting: Setting) -> tuple[_Rates, _Rates]:
+def _possible_truths(counts: _Counts, setting: Setting) -> tuple[Rates, Rates]:
     """Draw what may be true, for the low ends and for the high ends of intervals.
 
     No figure falls with recall or rises with the share called positive, so low ends take
@@ -223,41 +343,28 @@ def _possible_truths(counts: _Counts, setting: Setting) -> tuple[_Rates, _Rates]
         if setting.labelled_share is None
         else np.full(DRAWS, setting.labelled_share)
     )
+    if setting.scenario == "case-control":
+        labelled = np.zeros(DRAWS)
     prior = (
         np.full(DRAWS, np.nan)
         if setting.prior is None
         else prior_draws(setting.prior, setting.prior_interval, rng, coverage=setting.coverage)
     )
     rest = (counts.proxy.draws(rng), prior, labelled)
-    return _Rates(recall_low, share_high, *rest), _Rates(recall_high, share_low, *rest)
+    return Rates(recall_low, share_high, *rest), Rates(recall_high, share_low, *rest)
 
 
-def _formulas(rates: _Rates, scenario: Scenario) -> dict[str, Draws]:
-    """Compute the derived figures, and the advantage of recall over share, row by row."""
-    recall, share, prior = rates.recall, rates.share, rates.prior
-    accuracy = (
-        proxy_accuracy_case_control(recall, share, prior)
-        if scenario == "case-control"
-        else proxy_accuracy_single_set(recall, share, prior, rates.labelled_share)
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):  # nothing called: inf or NaN
-        return {
-            "precision": prior * recall / share,
-            "f1": 2 * prior * recall / (prior + share),
-            "proxy_accuracy": accuracy,
-            "auc": (rates.proxy - prior / 2) / (1 - prior),
-            "lee_liu": recall**2 / share,
-            "advantage": recall - share,
-        }
-
-
-def _warnings(counts: _Counts, estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
-    computed = {name: estimates[name] for name in SHARES if np.isfinite(estimates[name].value)}
+def _warnings(counts: _Counts, derived: Mapping[str, _Derived]) -> tuple[str, ...]:
+    shares = {
+        name: derived[name].raw
+        for name, formula in FORMULAS.items()
+        if formula.is_share and np.isfinite(derived[name].raw.value)
+    }
     cut = outside_unit_interval(
-        {name: estimate.value for name, estimate in computed.items()},
-        {name: estimate.interval for name, estimate in computed.items()},
+        {name: raw.value for name, raw in shares.items()},
+        {name: raw.interval for name, raw in shares.items()},
     )
-    unclear = counts.recall > counts.share and estimates["advantage"].interval[0] <= 0
+    unclear = counts.recall > counts.share and derived["advantage"].raw.interval[0] <= 0
     weak = weak_separation(counts.recall, counts.share, counts.positives) if unclear else None
     return tuple(sentence for sentence in (cut, weak) if sentence is not None)
 

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from onesided.metrics.figure import Figure
+from onesided.metrics.stored import read_figures
 from onesided.pages.document import document
 from onesided.report import tables
 from onesided.report.gallery import galleries
 from onesided.report.plots import curves, score_plots
-from onesided.report.runfiles import Estimate, Json, RunFiles, estimates, read_run, table
+from onesided.report.runfiles import Json, RunFiles, read_run, table
 from onesided.report.smallprint import MOST_ROWS, about, listed, skipped
 from onesided.report.truth import truth
 from onesided.report.wording import headline, lede, visible
@@ -48,7 +50,7 @@ class Section:
 
 def render(run: RunFiles) -> str:
     """Return the page as HTML, the same text for the same files."""
-    found = estimates(run.result.get("pu"))
+    found = read_figures(run.result)
     warnings = [*run.notes, *listed(run.result, "warnings"), *listed(run.result, "notices")]
     more = len(warnings) - MOST_ROWS
     reason = table(run.result.get("pu")).get("degenerate")
@@ -69,9 +71,9 @@ def render(run: RunFiles) -> str:
     )
 
 
-def _sections(run: RunFiles, found: Mapping[str, Estimate]) -> list[Section]:
+def _sections(run: RunFiles, found: Mapping[str, Figure]) -> list[Section]:
     parts = {
-        "trust": ("How far to trust it", tables.cards(run, found)),
+        "trust": ("How far to trust it", tables.cards(found)),
         "truth": ("Estimate and truth", truth(run, found)),
         "comparison": ("Comparison", tables.comparison(run)),
         "items": ("What it found", galleries(run)),

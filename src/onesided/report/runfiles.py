@@ -7,37 +7,24 @@ may hold anything, also bytes that are not UTF-8.
 
 import csv
 import json
-import math
 import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Float64, Int64, UInt8
 
 from onesided.core.errors import DataError, DataNotFound
-
-Json = Mapping[str, Any]
+from onesided.metrics.stored import Json as Json
+from onesided.metrics.stored import number as number
+from onesided.metrics.stored import table as table
 
 GROUPS = ("top", "threshold", "bottom", "doubted")
 """Groups of thumbnails in `report.npz`, in the order in which a page shows them."""
 
 POSITIVE_DECISIONS = frozenset({"positive", "1", "true"})
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """One figure that was computed without negatives, and what it takes for granted."""
-
-    name: str
-    label: str
-    value: float
-    low: float | None
-    high: float | None
-    assumes: str
 
 
 @dataclass(frozen=True)
@@ -96,35 +83,6 @@ class RunFiles:
     comparison: tuple[Json, ...] = ()
     labelled: Json = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-
-def number(value: object) -> float | None:
-    """Return a finite number as a float, and None for everything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        return None
-    try:
-        as_float = float(value)
-    except OverflowError:
-        return None
-    return as_float if math.isfinite(as_float) else None
-
-
-def table(value: object) -> Json:
-    """Return a JSON object as it is, and an empty one for everything else."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def estimates(pu: object) -> dict[str, Estimate]:
-    """Return the figures of a `pu` entry that have a value, by name."""
-    found = {}
-    for name, entry in table(table(pu).get("figures")).items():
-        figure = table(entry)
-        value = number(figure.get("value"))
-        if value is not None:
-            label, assumes = (str(figure.get(key) or "") for key in ("label", "assumes"))
-            low, high = number(figure.get("low")), number(figure.get("high"))
-            found[name] = Estimate(name, label, value, low, high, assumes)
-    return found
 
 
 def read_run(run: Path) -> RunFiles:

@@ -7,17 +7,11 @@ held to account.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from onesided.report.runfiles import Estimate, Json, RunFiles, number, table
-from onesided.report.wording import interval, measured, valued
-
-ROWS = {
-    "recall": ("Recall", "recall"),
-    "precision": ("Precision", "precision"),
-    "f1": ("F1", "f1"),
-    "auc": ("AUC", "auc"),
-    "oa": ("Accuracy", "proxy_accuracy"),
-}
-"""Figure on items of known class: its title, and the estimate that foretells it."""
+from onesided.metrics.figure import Figure
+from onesided.metrics.registry import FIGURES, entry
+from onesided.metrics.stored import Json, number, table
+from onesided.metrics.words import interval_text, number_text, value_text
+from onesided.report.runfiles import RunFiles
 
 
 @dataclass(frozen=True)
@@ -28,14 +22,18 @@ class Checked:
     values: Mapping[str, float]
 
 
-def truth(run: RunFiles, found: Mapping[str, Estimate]) -> str:
+def truth(run: RunFiles, found: Mapping[str, Figure]) -> str:
     """Return a table of estimates beside true figures; "" where no class is known."""
     checks = [check for check in _checks(run) if check.values]
     if not checks:
         return ""
-    names = [name for name in ROWS if any(name in check.values for check in checks)]
+    names = [
+        name
+        for name, each in FIGURES.items()
+        if any(each.truth in check.values for check in checks)
+    ]
     heads = "".join(f'<th scope="col">{check.title}</th>' for check in checks)
-    body = "".join(_row(name, found.get(ROWS[name][1]), checks) for name in names)
+    body = "".join(_row(name, found.get(name), checks) for name in names)
     return (
         '<p class="note">True classes were used for this table only; they chose nothing. Recall '
         "and AUC can be compared as they stand. Precision, F1 and accuracy also depend on how "
@@ -59,34 +57,34 @@ def _checks(run: RunFiles) -> list[Checked]:
 
 
 def _known(figures: Json) -> dict[str, float]:
-    values = {name: number(figures.get(name)) for name in ROWS}
+    values = {each.truth: number(figures.get(each.truth)) for each in FIGURES.values()}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _row(name: str, estimate: Estimate | None, checks: list[Checked]) -> str:
-    title = ROWS[name][0]
-    cells = "".join(_cell(name, check.values.get(name), estimate) for check in checks)
-    return f'<tr><th scope="row">{title}</th><td>{_guess(estimate)}</td>{cells}</tr>'
+def _row(name: str, estimate: Figure | None, checks: list[Checked]) -> str:
+    cells = "".join(_cell(name, check.values.get(entry(name).truth), estimate) for check in checks)
+    return f'<tr><th scope="row">{entry(name).label}</th><td>{_guess(estimate)}</td>{cells}</tr>'
 
 
-def _guess(estimate: Estimate | None) -> str:
-    if estimate is None:
+def _guess(estimate: Figure | None) -> str:
+    if estimate is None or estimate.value is None:
         return "-"
-    between = interval(estimate)
+    between = interval_text(estimate)
     small = f"<small>{between}</small>" if between else ""
-    return f"{valued(estimate)}{small}"
+    return f"{value_text(estimate)}{small}"
 
 
-def _cell(name: str, value: float | None, estimate: Estimate | None) -> str:
+def _cell(name: str, value: float | None, estimate: Figure | None) -> str:
     if value is None:
         return "<td>-</td>"
-    return f"<td>{measured(name, value)}{_verdict(value, estimate)}</td>"
+    return f"<td>{number_text(name, value)}{_verdict(value, estimate)}</td>"
 
 
-def _verdict(value: float, estimate: Estimate | None) -> str:
+def _verdict(value: float, estimate: Figure | None) -> str:
     """Return whether the interval of the estimate holds the value, in words, not in colours."""
-    if estimate is None or estimate.low is None or estimate.high is None:
+    if estimate is None or estimate.interval is None:
         return ""
-    if value < estimate.low:
+    low, high = estimate.interval
+    if value < low:
         return "<small>below the interval</small>"
-    return f"<small>{'above' if value > estimate.high else 'inside'} the interval</small>"
+    return f"<small>{'above' if value > high else 'inside'} the interval</small>"

@@ -6,49 +6,13 @@ Text that came from a file passes through `shown` before it meets HTML, without 
 from collections.abc import Mapping
 from html import escape
 
-from onesided.core.leaning import leaning_of
-from onesided.report.runfiles import Estimate, RunFiles, number, table
+from onesided.metrics.figure import Figure
+from onesided.metrics.stored import number, table
+from onesided.metrics.words import percent, sentence, value_text
+from onesided.report.runfiles import RunFiles
 
 ZERO_WIDTH_JOINERS = "\u200c\u200d"
 """Invisible, but part of Persian words and of many emoji: kept as they are."""
-
-NOT_PERCENTAGES = frozenset({"auc", "proxy_auc", "lee_liu"})
-
-LABELS = {
-    "recall": "Recall on held-out positives",
-    "precision": "Precision, estimated",
-    "f1": "F1, estimated",
-    "share_positive": "Share of the pool called positive",
-    "prior": "Share of the pool that is positive",
-    "false_alarms": "Known negatives called positive",
-    "proxy_auc": "Proxy AUC",
-    "auc": "AUC, estimated",
-    "proxy_accuracy": "Accuracy, estimated",
-    "lee_liu": "Lee-Liu score",
-}
-"""Figures in the order in which a page shows them, with a name for each."""
-
-MEANINGS = {
-    "recall": "Of the known positives kept out of training, the model finds this share.",
-    "precision": "Of the items called positive, about this share really is positive.",
-    "share_positive": "Part of the unlabelled pool that the model calls positive.",
-    "prior": "Part of the unlabelled pool that is believed to be positive, whatever is called so.",
-    "false_alarms": "Of the items known to be negative, the model wrongly takes this share.",
-    "f1": "Recall and precision in one number, low as soon as one of them is low.",
-    "auc": "How often a positive scores higher than a negative. 0.5 is chance.",
-    "proxy_auc": "How often a known positive scores higher than an unlabelled item. "
-    "0.5 is chance; positives hidden in the pool keep it below 1.",
-    "proxy_accuracy": "Of all items, about this share is called what it is.",
-    "lee_liu": "For comparing models on the same data, without a prior. Higher is better.",
-}
-
-TEST_LABELS = {
-    "oa": "Accuracy",
-    "f1": "F1",
-    "precision": "Precision",
-    "recall": "Recall",
-    "auc": "AUC",
-}
 
 THUMBNAIL_WORDS = {
     "top": ("Most likely positive", "The highest scores among the unlabelled items."),
@@ -88,37 +52,6 @@ def shown(value: object, limit: int = 300) -> str:
     return escape(visible(value, limit), quote=True)
 
 
-def percent(share: float) -> str:
-    """Return a share as a percentage that never rounds something to nothing or to all."""
-    decimals = 1
-    while decimals < 6 and share not in (0, 1) and round(share, decimals + 2) in (0, 1):
-        decimals += 1
-    return f"{100 * share:.{decimals}f}%"
-
-
-def measured(name: str, value: float) -> str:
-    """Return the value of a figure as its name asks for: percentage or plain number."""
-    return f"{value:.3f}" if name in NOT_PERCENTAGES else percent(value)
-
-
-def valued(figure: Estimate) -> str:
-    """Return the value of a figure, with `optimistically` before it where it leans so."""
-    return f"{leaning_of(figure.label)} {measured(figure.name, figure.value)}".strip()
-
-
-def meaning(figure: Estimate) -> str:
-    """Return what a figure says, in one plain sentence; nothing of one that we do not know."""
-    said, leaning = MEANINGS.get(figure.name, ""), leaning_of(figure.label)
-    return said.replace("about this share", f"{leaning} this share") if leaning else said
-
-
-def interval(figure: Estimate) -> str:
-    """Return the interval of a figure as `81.2% to 90.4%`, or nothing."""
-    if figure.low is None or figure.high is None:
-        return ""
-    return f"{measured(figure.name, figure.low)} to {measured(figure.name, figure.high)}"
-
-
 def duration(seconds: float) -> str:
     """Return a time span as people say it."""
     whole = round(seconds)
@@ -127,14 +60,14 @@ def duration(seconds: float) -> str:
     return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{seconds:.1f} s"
 
 
-def headline(run: RunFiles, found: Mapping[str, Estimate]) -> str:
+def headline(run: RunFiles, found: Mapping[str, Figure]) -> str:
     """Return what was found, in one plain sentence."""
     if run.ranking is not None:
         total = len(run.ranking.scores)
         said = f"{run.ranking.called_positive:,} of {total:,} unlabelled items called positive"
     elif "share_positive" in found:
         pool = _counted(run, "n_unlabelled")
-        said = f"About {percent(found['share_positive'].value)} of {pool}unlabelled items "
+        said = f"About {value_text(found['share_positive'])} of {pool}unlabelled items "
         said += "called positive"
     else:
         positives, pool = (_counted(run, key) for key in ("n_positive", "n_unlabelled"))
@@ -148,39 +81,19 @@ def _counted(run: RunFiles, key: str) -> str:
     return "" if count is None else f"{count:,.0f} "
 
 
-def lede(run: RunFiles, found: Mapping[str, Estimate]) -> str:
+def lede(run: RunFiles, found: Mapping[str, Figure]) -> str:
     """Return how sure one can be, in a few plain sentences."""
     if table(run.result.get("pu")).get("degenerate"):
         return "The model did not learn to tell positives from the rest. The reason is below."
-    sentences = []
-    if "recall" in found:
-        sentences.append(
-            f"The model finds {_with_interval(found['recall'])} of the known positives that were "
-            "kept out of training."
-        )
-    if "precision" in found:
-        sentences.append(_about_precision(found["precision"]))
-    elif "recall" in found:
+    recall, precision = found.get("recall"), found.get("precision")
+    told = [each for each in (recall, precision) if each is not None and each.value is not None]
+    sentences = [sentence(figure, interval=True) for figure in told]
+    if recall in told and precision not in told:
         sentences.append(
             "How many of the items it calls positive really are could not be estimated: that "
-            "needs the share of positives in the pool."
+            "needs the share of positives among the unlabelled items (the prior)."
         )
     accuracy = number(table(run.result.get("test")).get("oa"))
     if accuracy is not None:
         sentences.append(f"Checked against the truth, it is right on {percent(accuracy)}.")
     return " ".join(sentences) or "This run holds no figure that says how good it is."
-
-
-def _about_precision(figure: Estimate) -> str:
-    share = _with_interval(figure)
-    if not leaning_of(figure.label):
-        return f"Of the items it calls positive, an estimated {share} are positive."
-    return (
-        f"Of the items it calls positive, {share} are positive: the estimate rests on these very "
-        "scores, so the truth may also lie below the interval."
-    )
-
-
-def _with_interval(figure: Estimate) -> str:
-    between, value = interval(figure), valued(figure)
-    return f"{value} (95% interval {between})" if between else value

@@ -8,9 +8,9 @@ from typing import Any
 from onesided.core.config import Settings
 from onesided.core.errors import ConfigError
 from onesided.methods import method_named
-from onesided.metrics.threshold import ThresholdRule
+from onesided.metrics.threshold_rules import ThresholdRule
+from onesided.run.decisions import new_threshold, set_threshold
 from onesided.run.folder import COMPARISON, RESULT, RunFolder
-from onesided.run.threshold import new_threshold, set_threshold
 
 COMPARED = "compare"
 """Folder inside a run's folder that holds one run for each method beside it."""

@@ -20,7 +20,7 @@ from onesided.data.sources import source_named
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import method_named
 from onesided.methods.base import MethodConfig
-from onesided.metrics.threshold import HALF, ThresholdRule, parse_rule
+from onesided.metrics.threshold_rules import HALF, ThresholdRule, parse_rule
 from onesided.nets.build import NetworkConfig
 from onesided.storage.names import printable
 

@@ -49,7 +49,7 @@ def describe_result(
         config: The run.
         loaded: Its data.
         trained: What training gave.
-        judged: The entries that depend on the threshold, see `judge`.
+        judged: The entries that depend on the threshold, see `entries_at`.
     """
     prior, split, device = trained.prior, loaded.split, choose_device(config.train.device)
     half = choose_precision(config.train.precision, device) == torch.bfloat16

@@ -8,28 +8,20 @@ import numpy as np
 
 from onesided.core.errors import DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.core.leaning import OPTIMISTIC, OWN_SCORES, as_leaning, leaning_of
+from onesided.metrics.figure import Figure
+from onesided.metrics.registry import FIGURES
+from onesided.metrics.stored import read_figures
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import SCORES, read_result
 from onesided.storage.labels import NotALabel, label_in
 from onesided.storage.names import name_in_cell
 from onesided.storage.table import read_rows
 
-# Figure on items of known class: its title, and the estimate that foretells it.
-FORETOLD = {
-    "recall": ("Recall", "recall"),
-    "precision": ("Precision", "precision"),
-    "f1": ("F1", "f1"),
-    "oa": ("Accuracy", "proxy_accuracy"),
-    "auc": ("AUC", "auc"),
-}
-
 
 def compare_with_labels(run: Path, labels: Path) -> dict[str, Any]:
     """Return metrics of the run's decisions on the unlabelled items whose label is listed.
 
-    `figures` holds each true figure beside what the run had estimated without labels, and
-    whether that estimate leans ("optimistically").
+    `figures` holds each true figure beside what the run had estimated without labels.
     """
     result = read_result(run)
     scores = read_scores(run / SCORES, threshold=result["threshold"])
@@ -52,39 +44,19 @@ def compare_with_labels(run: Path, labels: Path) -> dict[str, Any]:
         "listed": len(truth),
         "matched": len(matched),
         "test": metrics,
-        "figures": _figures(result, metrics, shares),
+        "figures": _beside(read_figures(result), {**metrics, **shares}),
     }
 
 
-def _figures(
-    result: Mapping[str, Any], metrics: Mapping[str, float | None], shares: Mapping[str, float]
+def _beside(
+    estimates: Mapping[str, Figure], true: Mapping[str, float | None]
 ) -> list[dict[str, Any]]:
-    """Return true figures beside the estimates; None where there is only one of the two."""
-    estimates = (result["pu"] or {}).get("figures", {})
-    rows = [
-        _beside(title, estimates.get(estimate), metrics[name])
-        for name, (title, estimate) in FORETOLD.items()
-    ]
-    called, prior = "Called positive, share of U", result.get("prior")
-    if prior is not None and prior["origin"] == OWN_SCORES:
-        prior = {**prior, "label": as_leaning("", OPTIMISTIC)}
+    """Return the estimates with what is true; None where there is only one of the two."""
     return [
-        *rows,
-        _beside(called, estimates.get("share_positive"), shares["share_positive"]),
-        _beside("Positive, share of U (prior)", prior, shares["prior"]),
+        {**estimates.get(name, Figure(name, None)).to_json(), "true": true[each.truth]}
+        for name, each in FIGURES.items()
+        if each.truth in true
     ]
-
-
-def _beside(label: str, estimate: Mapping[str, Any] | None, true: float | None) -> dict[str, Any]:
-    known = estimate or {}
-    return {
-        "label": label,
-        "leaning": leaning_of(known.get("label", "")),
-        "estimated": known.get("value"),
-        "low": known.get("low"),
-        "high": known.get("high"),
-        "true": true,
-    }
 
 
 def read_scores(path: Path, *, threshold: float | None = None) -> dict[str, float]:

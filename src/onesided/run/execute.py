@@ -20,6 +20,7 @@ from onesided.engine.predict import Predictor
 from onesided.methods.base import Method
 from onesided.metrics.figure import PUEvaluation
 from onesided.nets.build import build_backbone, give_first_weights, seeded
+from onesided.run.decisions import threshold_after_training
 from onesided.run.describe import Trained, describe_model, describe_result
 from onesided.run.embed import embed
 from onesided.run.first_look import show_samples
@@ -39,11 +40,10 @@ from onesided.run.prior import PriorUsed, find_prior
 from onesided.run.problem import Problem
 from onesided.run.scored import (
     Scored,
-    judge,
-    judge_held_out,
-    prior_to_judge_by,
+    entries_at,
+    figures_at,
+    prior_for_estimates,
 )
-from onesided.run.threshold import threshold_after_training
 
 
 @dataclass(frozen=True)
@@ -204,10 +204,10 @@ def judge_run(problem: Problem, trained: Trained) -> Judged:
     chosen = threshold_after_training(config.threshold, scored, known)
     predictor = replace(trained.predictor, threshold=chosen.value)
     trained = replace(trained, predictor=predictor)
-    prior = prior_to_judge_by(scored, trained.prior, given)
+    prior = prior_for_estimates(scored, trained.prior, given)
     scenario = loaded.split.scenario
-    evaluation = judge_held_out(scored, chosen.value, scenario=scenario, prior=prior)
-    judged = judge(scored, chosen.value, evaluation, prior)
+    evaluation = figures_at(scored, chosen.value, scenario=scenario, prior=prior)
+    judged = entries_at(scored, chosen.value, evaluation, prior)
     result = describe_result(config, loaded, replace(trained, prior=prior), judged)
     result["threshold_rule"] = chosen.to_json("onesided fit")
     result["notices"] += chosen.notices

@@ -13,6 +13,7 @@ from onesided.data.problem.dataset import PUSplit
 from onesided.engine.fit import Watcher, fit
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.risk import CEConfig
+from onesided.metrics.stored import prior_origin
 from onesided.nets.build import NetworkConfig, build_backbone, seeded
 from onesided.priors import PriorEstimate, agreement, bbe, km1, km2
 from onesided.run.config import Prior
@@ -35,7 +36,15 @@ BBE_STEPS = 600
 
 @dataclass(frozen=True)
 class PriorUsed:
-    """A class prior with its origin, as `result.json` records it."""
+    """A class prior, as `result.json` records it.
+
+    Attributes:
+        value: The prior.
+        low: Lower end of its interval, None where it counts as exactly known.
+        high: Upper end.
+        origin: Id of the assumption that says where it comes from, see `metrics/registry.py`.
+        notes: What a person should know about it.
+    """
 
     value: float
     low: float | None
@@ -56,7 +65,9 @@ class PriorUsed:
     def of_result(cls, result: Mapping[str, Any]) -> "PriorUsed | None":
         """Return the prior that a `result.json` records, None where it records none."""
         known = result.get("prior")
-        return None if known is None else cls(**{**known, "notes": tuple(known["notes"])})
+        if known is None:
+            return None
+        return cls(**{**known, "origin": prior_origin(known), "notes": tuple(known["notes"])})
 
 
 def find_prior(prior: Prior, split: PUSplit, seed: int) -> PriorUsed:
@@ -72,7 +83,7 @@ def find_prior(prior: Prior, split: PUSplit, seed: int) -> PriorUsed:
                 "prior = truth needs the true classes of the unlabelled, which nobody knows here. "
                 "Use auto or a number."
             )
-        return PriorUsed(true, None, None, "truth (an oracle, for experiments)")
+        return PriorUsed(true, None, None, "truth")
     if isinstance(prior, float):
         given = PriorEstimate(prior, prior, prior, "The number given", 0, 0)
         few = _flat_rows(

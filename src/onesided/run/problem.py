@@ -10,8 +10,8 @@ from onesided.data.problem.dataset import LabelledDataset, PUDataset, PUSplit
 from onesided.data.problem.negatives import clean_from_negatives, joined, teach_negatives
 from onesided.methods.base import MethodConfig
 from onesided.run.config import RunConfig
+from onesided.run.decisions import check_rule
 from onesided.run.load import LoadedData
-from onesided.run.threshold import check_rule
 
 
 @dataclass(frozen=True)

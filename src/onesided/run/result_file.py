@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,11 +16,21 @@ _STRICT = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
 class _Figure(BaseModel):
     model_config = _STRICT
-    label: str
-    assumes: str
+    assumes: list[str] | str  # ids; a sentence in older files
     value: float | None
     low: float | None
     high: float | None
+    bias: Literal["high", "low"] | None = None
+    missing: str | None = None
+
+
+class _KnownNegatives(BaseModel):
+    model_config = _STRICT
+    count: int
+    value: float | None = None
+    called_positive: float | None = None  # the value in older files
+    low: float
+    high: float
 
 
 class _Estimates(BaseModel):
@@ -48,7 +58,7 @@ class _Result(BaseModel):
     warnings: list[str]
     scenario: Scenario
     prior: _Prior | None = None
-    known_negatives: dict[str, float] | None = None
+    known_negatives: _KnownNegatives | None = None
     notices: list[str] = []
     threshold_rule: dict[str, str] | None = None
 

@@ -13,11 +13,11 @@ from jaxtyping import Bool, Float64, Int64
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.problem.dataset import Scenario
-from onesided.metrics.figure import PUEvaluation
+from onesided.metrics.figure import NO_PRIOR, Figure, PUEvaluation
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.pu import evaluate_pu
 from onesided.metrics.truth import truth_metrics
-from onesided.run.own_scores import Untold, own_prior, told_by
+from onesided.run.own_scores import NoPrior, own_prior
 from onesided.run.prior import PriorUsed
 from onesided.storage.atomic import write_arrays
 
@@ -132,13 +132,13 @@ def _is_sound(name: str, values: np.ndarray | None) -> bool:
     return values.dtype.kind == "f" and bool(((values >= 0) & (values <= 1)).all())
 
 
-def prior_to_judge_by(
+def prior_for_estimates(
     scored: Scored, used: PriorUsed | None, given: float | None
 ) -> PriorUsed | None:
     """Return the prior that estimates of precision, F1 and AUC rest on, None where none is known.
 
-    The method's own; else the number a person gave; else what BBE reads off the top of
-    this very model's held-out ranking, see `own_prior`.
+    The method's own; else the number a person gave; else what BBE estimates from this model's
+    own held-out scores, see `own_prior`.
     """
     pair = scored.held_out_pair()
     if used is not None or pair is None:
@@ -146,10 +146,10 @@ def prior_to_judge_by(
     if given is not None:
         return PriorUsed(given, None, None, "given")
     found = own_prior(*pair)
-    return None if isinstance(found, Untold) else found
+    return None if isinstance(found, NoPrior) else found
 
 
-def judge(
+def entries_at(
     scored: Scored, threshold: float, evaluation: PUEvaluation | None, prior: PriorUsed | None
 ) -> dict[str, Any]:
     """Return the entries of `result.json` that depend on the threshold.
@@ -158,7 +158,7 @@ def judge(
         scored: Scores of the test part and of known negatives.
         threshold: A score above it means positive.
         evaluation: What held-out P and U say at this threshold.
-        prior: The prior that estimates rest on, see `prior_to_judge_by`.
+        prior: The prior that estimates rest on, see `prior_for_estimates`.
     """
     test = None
     if scored.test is not None and scored.test_truth is not None:
@@ -167,7 +167,7 @@ def judge(
         "threshold": threshold,
         "test": test,
         "pu": evaluation.to_json() if evaluation else None,
-        "known_negatives": _false_alarms(scored.negatives, threshold),
+        "known_negatives": _known_negatives(scored.negatives, threshold),
         "warnings": [
             *(evaluation.warnings if evaluation else ()),
             *(prior.notes if prior else ()),
@@ -175,7 +175,7 @@ def judge(
     }
 
 
-def judge_held_out(
+def figures_at(
     scored: Scored, threshold: float, *, scenario: Scenario, prior: PriorUsed | None
 ) -> PUEvaluation | None:
     """Return what the scores of held-out P and U say, or None where nothing is held out."""
@@ -186,22 +186,45 @@ def judge_held_out(
     labelled = [scored.train_labelled]
     labelled += [] if scored.held_out_labelled is None else [scored.held_out_labelled]
     labelled_share = float(np.concatenate(labelled).mean()) if scenario == "single-set" else None
-    evaluation = evaluate_pu(
+    # The reason why there is none is not kept with a run: it is found again from the scores.
+    return evaluate_by(
+        own_prior(*pair) if prior is None else prior,
         *pair,
         threshold=threshold,
         scenario=scenario,
-        prior=prior.value if prior else None,
-        prior_interval=prior.interval if prior else None,
         labelled_share=labelled_share,
     )
-    # The reason why there is none is not kept with a run: it is found again from the scores.
-    return told_by(evaluation, own_prior(*pair) if prior is None else prior)
 
 
-def _false_alarms(scores: np.ndarray | None, threshold: float) -> dict[str, Any] | None:
+def evaluate_by(
+    prior: PriorUsed | NoPrior,
+    positive: Float64[np.ndarray, "p"],
+    unlabelled: Float64[np.ndarray, "u"],
+    *,
+    threshold: float,
+    scenario: Scenario,
+    labelled_share: float | None,
+) -> PUEvaluation:
+    """Return what held-out scores say, with the prior or with the reason why there is none."""
+    known = prior if isinstance(prior, PriorUsed) else None
+    return evaluate_pu(
+        positive,
+        unlabelled,
+        threshold=threshold,
+        scenario=scenario,
+        prior=known.value if known else None,
+        prior_interval=known.interval if known else None,
+        labelled_share=labelled_share,
+        prior_origin=known.origin if known else None,
+        no_prior=NO_PRIOR if known else str(prior),
+    )
+
+
+def _known_negatives(scores: np.ndarray | None, threshold: float) -> dict[str, Any] | None:
     """Return how many known negatives are wrongly called positive, with an exact interval."""
     if scores is None:
         return None
     wrong, count = int((scores > threshold).sum()), len(scores)
-    low, high = clopper_pearson(wrong, count)
-    return {"count": count, "called_positive": wrong / count, "low": low, "high": high}
+    interval = clopper_pearson(wrong, count)
+    figure = Figure("false_alarms", wrong / count, *interval, assumes=("typical_negatives",))
+    return {"count": count, **figure.to_json()}

@@ -10,8 +10,10 @@ from onesided.geo.input.footprints import read_footprints
 from onesided.geo.output.base import base_picture
 from onesided.geo.output.page import Footprint, write_map
 from onesided.geo.output.showing import map_page, pictured_rows
-from onesided.geo.output.summary import Line, Summary, summarise
+from onesided.geo.output.summary import Summary, summarise
 from onesided.geo.scene.footprint_scene import open_scene
+from onesided.metrics.figure import Figure
+from onesided.metrics.words import BIASED
 from tests.geo.fakes import write_geotiff_scene
 from tests.geo.maps import chips, houses, table
 
@@ -74,31 +76,28 @@ def test_the_base_lies_where_the_buildings_are(tmp_path: Path) -> None:
     assert pixels.mean() < 160
 
 
-def test_facts_are_told_as_leanings_or_as_missing_with_one_reason() -> None:
-    """The share as it is, as one that leans, and as what nobody can tell."""
-    lines = (
-        Line("buildings", 20),
-        Line(
-            "damaged among the unmarked, share",
-            0.25,
-            0.2,
-            0.3125,
-            "of the scores",
-            "optimistically",
-        ),
-        Line("f1", None, rests_on="SCAR. Not computed: long and the same for all."),
+def test_facts_are_told_as_bounds_or_as_missing_with_one_reason() -> None:
+    """The number as it is, as one that is biased, and as what nobody can tell."""
+    figures = (
+        Figure("buildings", 20),
+        Figure("prior", 0.25, 0.2, 0.3125, bias="high"),
+        Figure("f1", None, missing="it is long"),
+        Figure("auc", None, missing="it is long"),
     )
     drawn = table(houses(20))
-    page = map_page(drawn, chips(20), Summary(lines, None, ()), title="damage")
+    page = map_page(drawn, chips(20), Summary(figures, None, ()), title="damage")
+    share = "at most about 25.0% (95% interval 20.0% to 31.2%, " + BIASED["high"] + ")"
     assert page.facts == [
         ("buildings", "20"),
-        ("damaged among the unmarked, share", "optimistically 0.25 (0.2 to 0.312)"),
-        ("F1", "cannot be told"),
+        ("damaged among the unmarked, share", share),
+        ("F1", "not estimated: it is long"),
+        ("AUC", "not estimated"),
     ]
-    told = dict(map_page(drawn, chips(20), summarise(drawn), title="damage").facts)
-    share = told["damaged among the unmarked, share"]
-    assert share.startswith("Not estimated: it was not given and cannot be told from this model's")
-    assert (told["precision"], told["F1"], told["AUC"]) == ("cannot be told",) * 3
+    summary = summarise(drawn)
+    told = list(map_page(drawn, chips(20), summary, title="damage").facts)
+    missing = [figure.missing for figure in summary.figures if figure.missing]
+    assert len(missing) > 1
+    assert sum(missing[0] in text for _, text in told) == 1, "the reason is told once"
 
 
 def test_the_page_can_be_written(tmp_path: Path) -> None:

@@ -7,8 +7,17 @@ import pytest
 
 from onesided.core.errors import DataError
 from onesided.geo.input.footprints import Buildings
-from onesided.geo.output.summary import summarise, write_summary
+from onesided.geo.output.summary import (
+    COLUMNS,
+    LISTED,
+    LISTED_HELD_OUT,
+    Summary,
+    summarise,
+    write_summary,
+)
 from onesided.geo.output.table import MapTable
+from onesided.metrics.figure import Figure
+from onesided.metrics.registry import ASSUMPTIONS, OWN_SCORES
 from onesided.run.prior import PriorUsed
 from tests.geo.maps import houses, table
 
@@ -29,15 +38,17 @@ def separated(share: float) -> tuple[MapTable, dict[str, int]]:
     return MapTable(buildings, scores, marked, held_out, {}, 0.5), truth
 
 
+def names_of(summary: Summary) -> list[str]:
+    return [figure.name for figure in summary.figures]
+
+
 def test_counts_add_up() -> None:
     drawn = table(houses(40))
     summary = summarise(drawn)
-    counted = [
-        summary.value(name)
-        for name in ("marked", "unmarked, called positive", "unmarked, called negative", "skipped")
-    ]
-    assert sum(number or 0 for number in counted) == summary.value("buildings") == 40
-    assert summary.value("skipped: far away") == 1
+    names = ("marked", "called_positive", "called_negative", "skipped")
+    counted = [summary.figure(name).value for name in names]
+    assert sum(number or 0 for number in counted) == summary.figure("buildings").value == 40
+    assert summary.figure("skipped", "far away").value == 1
 
 
 @pytest.mark.parametrize("share", [0.15, 0.5])
@@ -45,29 +56,25 @@ def test_the_damaged_share_is_estimated_with_an_interval_that_holds_the_truth(
     share: float,
 ) -> None:
     drawn, truth = separated(share)
-    lines = {line.figure: line for line in summarise(drawn).lines}
+    summary = summarise(drawn)
     rest = [truth[str(row)] for row in range(MARKED, COUNT)]
-    estimate = lines["damaged among the unmarked, share"]
+    estimate = summary.figure("prior")
     assert estimate.value == pytest.approx(np.mean(rest), abs=0.06)
     assert estimate.low is not None
     assert estimate.high is not None
     assert estimate.low - 0.02 <= float(np.mean(rest)) <= estimate.high + 0.02
-    whole = lines["damaged among all, share"]
+    whole = summary.figure("positive_all")
     assert whole.value == pytest.approx(np.mean(list(truth.values())), abs=0.06)
 
 
-def test_figures_name_what_they_rest_on_and_claim_no_independence() -> None:
-    lines = {line.figure: line for line in summarise(separated(0.3)[0]).lines}
-    assert "SCAR" in lines["recall"].rests_on
-    assert "scores of this very model" in lines["precision"].rests_on
-    assert "independent" not in lines["precision"].rests_on
-    leaning_ones = {figure for figure, line in lines.items() if line.leaning == "optimistically"}
-    assert leaning_ones == {
-        *("damaged among the unmarked, share", "damaged among all, share", "precision", "f1"),
-        "auc",
-    }
-    assert all("may also lie below" in lines[figure].rests_on for figure in leaning_ones)
-    precision = lines["precision"]
+def test_figures_name_what_they_assume_and_claim_no_independence() -> None:
+    summary = summarise(separated(0.3)[0])
+    assert "scar" in summary.figure("recall").assumes
+    precision = summary.figure("precision")
+    assert OWN_SCORES in precision.assumes
+    assert "estimated" not in precision.assumes
+    biased = {each.name for each in summary.figures if each.bias == "high"}
+    assert biased == {"prior", "positive_all", "precision", "f1", "auc"}
     assert precision.value is not None
     assert precision.low is not None
     assert precision.low <= precision.value
@@ -78,17 +85,15 @@ GIVEN = PriorUsed(0.25, None, None, "given")
 
 def test_a_share_that_was_estimated_before_training_says_by_what() -> None:
     estimated = PriorUsed(0.25, 0.2, 0.35, "KM2")
-    lines = {line.figure: line for line in summarise(separated(0.3)[0], prior=estimated).lines}
-    share = lines["damaged among the unmarked, share"]
-    assert (share.value, share.low, share.high, share.leaning) == (0.25, 0.2, 0.35, "")
-    assert "estimated by KM2" in share.rests_on
+    share = summarise(separated(0.3)[0], prior=estimated).figure("prior")
+    assert share == Figure("prior", 0.25, 0.2, 0.35, assumes=("KM2",))
 
 
 def test_a_share_that_was_given_is_used() -> None:
-    lines = {line.figure: line for line in summarise(separated(0.3)[0], prior=GIVEN).lines}
-    assert lines["damaged among the unmarked, share"].value == 0.25
-    assert lines["damaged among all, share"].value == pytest.approx(0.1 + 0.9 * 0.25)
-    assert not any(line.leaning for line in lines.values())
+    summary = summarise(separated(0.3)[0], prior=GIVEN)
+    assert summary.figure("prior").value == 0.25
+    assert summary.figure("positive_all").value == pytest.approx(0.1 + 0.9 * 0.25)
+    assert not any(figure.bias for figure in summary.figures)
 
 
 @pytest.mark.parametrize("few", [True, False])
@@ -98,30 +103,29 @@ def test_a_share_that_cannot_be_told_takes_its_figures_along_and_says_why(few: b
         first = np.flatnonzero(drawn.marked & drawn.held_out)[:9]
         drawn = replace(drawn, held_out=drawn.held_out & ~drawn.marked)
         drawn.held_out[first] = True
-        reason = "of 9 positives and "
+        reason = "they are of 9 positives and "
     else:
         noise = np.random.default_rng(1).uniform(0, 1, COUNT)
         drawn = replace(drawn, scores=noise)
         reason = "they separate so little"
-    lines = {line.figure: line for line in summarise(drawn).lines}
-    assert "damaged among all, share" not in lines
-    for figure in ("damaged among the unmarked, share", "precision", "f1", "auc"):
-        assert lines[figure].cells()[1:4] == ("", "", "")
-        assert f"cannot be told from this model's held-out scores: {reason}" in (
-            lines[figure].rests_on
-        )
-    assert lines["recall"].value is not None
+    summary = summarise(drawn)
+    assert "positive_all" not in names_of(summary)
+    for name in ("prior", "precision", "f1", "auc"):
+        figure = summary.figure(name)
+        assert (figure.value, figure.low, figure.high) == (None, None, None)
+        assert f"from this model's held-out scores: {reason}" in (figure.missing or "")
+    assert summary.figure("recall").value is not None
 
 
 def test_truth_is_reported_for_all_and_for_places_not_trained_on() -> None:
     drawn, truth = separated(0.3)
     summary = summarise(drawn, truth=truth)
-    assert summary.value("truth: buildings") == COUNT - MARKED
+    assert summary.figure("known_class", LISTED).value == COUNT - MARKED
     held_out = int((drawn.held_out & ~drawn.marked).sum())
-    assert summary.value("truth, held-out places: buildings") == held_out
+    assert summary.figure("known_class", LISTED_HELD_OUT).value == held_out
     rows = np.arange(MARKED, COUNT)
     right = (drawn.scores[rows] > 0.5) == [truth[str(row)] == 1 for row in rows]
-    assert summary.value("truth: overall accuracy") == pytest.approx(right.mean())
+    assert summary.figure("oa", LISTED).value == pytest.approx(right.mean())
 
 
 def test_truth_about_nobody_here_is_refused() -> None:
@@ -132,18 +136,22 @@ def test_truth_about_nobody_here_is_refused() -> None:
 def test_a_model_from_elsewhere_has_seen_nobody() -> None:
     drawn, _ = separated(0.3)
     nobody = MapTable(drawn.buildings, drawn.scores, drawn.marked, np.zeros(COUNT, bool), {}, 0.5)
-    assert "recall" not in [line.figure for line in summarise(nobody).lines]
-    recall = summarise(nobody, unseen=True).value("recall")
+    assert "recall" not in names_of(summarise(nobody))
+    recall = summarise(nobody, unseen=True).figure("recall").value
     assert recall == pytest.approx((drawn.scores[:MARKED] > 0.5).mean())
 
 
 def test_the_file_is_a_table_for_spreadsheets(tmp_path: Path) -> None:
     summary = summarise(separated(0.3)[0])
-    write_summary(summary.lines, tmp_path / "summary.csv")
+    write_summary(summary, tmp_path / "summary.csv")
     with (tmp_path / "summary.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["figure", "value", "low", "high", "rests on"]
-    assert [row["figure"] for row in rows] == [line.figure for line in summary.lines]
+    assert list(rows[0]) == list(COLUMNS)
+    assert [row["figure"] for row in rows] == names_of(summary)
+    precision = next(row for row in rows if row["figure"] == "precision")
+    assert float(precision["value"]) == pytest.approx(summary.figure("precision").value, rel=1e-5)
+    assert precision["bias"] == "high"
+    assert ASSUMPTIONS["scar"].text in precision["assumes"]
 
 
 @pytest.mark.parametrize("unseen", [False, True])

@@ -194,7 +194,7 @@ def write_files(
         shape is None or shape.geom_type == "Point" for shape in table.buildings.geometries
     )
     write_text(files.style, style_text(is_point=is_point))
-    write_summary(summary.lines, files.summary)
+    write_summary(summary, files.summary)
     page = map_page(
         table,
         chips,

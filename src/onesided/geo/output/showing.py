@@ -8,24 +8,17 @@ from jaxtyping import Int64
 from onesided.geo.input.coordinates import WGS84, converted, system
 from onesided.geo.output.base import base_picture, colours_of, jpeg
 from onesided.geo.output.page import Footprint, MapItem, MapPage, Point
-from onesided.geo.output.summary import NOT_ESTIMATED, Line, Summary
+from onesided.geo.output.summary import Summary, label
 from onesided.geo.output.table import MapTable
 from onesided.geo.scene.chips import Chips
 from onesided.geo.scene.footprint_scene import Sight
+from onesided.metrics.words import NOT_ESTIMATED, full_value_text
 from onesided.storage.names import printable
 from onesided.storage.optional import library
 
 TOP, DOUBTFUL, MARKED = 300, 100, 100
 """How many pictures the page carries: the rest would make it too large to send around."""
 PICTURE_QUALITY = 70
-WORDS = {
-    "recall": "recall on held-out marked",
-    "share_positive": "unmarked called damaged, share",
-    "f1": "F1",
-    "proxy_auc": "proxy AUC",
-    "auc": "AUC",
-}
-"""Names of the summary that people would not guess."""
 
 
 def map_page(
@@ -56,7 +49,7 @@ def map_page(
         threshold=table.threshold,
         base=base[0] if base else None,
         base_bounds=base[1] if base else None,
-        facts=[(WORDS.get(line.figure, line.figure), _told(line)) for line in summary.lines],
+        facts=_facts(summary),
         warnings=warnings,
     )
 
@@ -122,15 +115,13 @@ def _geometry(shape: object) -> Point | Footprint | None:
     return Footprint(rings)
 
 
-def _told(line: Line) -> str:
-    """Return a number with its leaning and interval, or that there is none.
-
-    The reason is told once, with the share that the other figures lack.
-    """
-    if line.value is None:
-        return line.rests_on if line.rests_on.startswith(NOT_ESTIMATED) else "cannot be told"
-    told = f"{line.value:.3g}" if line.value != int(line.value) else f"{int(line.value)}"
-    told = f"{line.leaning} {told}" if line.leaning else told
-    if line.low is None or line.high is None:
-        return told
-    return f"{told} ({line.low:.3g} to {line.high:.3g})"
+def _facts(summary: Summary) -> list[tuple[str, str]]:
+    """Return label and value of every figure; a reason why some are missing is told once."""
+    facts, reasons = [], set()
+    for figure in summary.figures:
+        told = full_value_text(figure)
+        if figure.value is None and figure.missing in reasons:
+            told = NOT_ESTIMATED
+        reasons.add(figure.missing)
+        facts.append((label(figure), told))
+    return facts

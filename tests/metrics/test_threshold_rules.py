@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onesided.core.errors import ConfigError, DataError
-from onesided.metrics.threshold import (
+from onesided.metrics.threshold_rules import (
     HALF,
     ThresholdRule,
     lee_liu_threshold,

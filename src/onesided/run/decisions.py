@@ -4,17 +4,19 @@ Everything that depends on it (decisions, figures, alarms) is made from stored s
 finished run gets another threshold in a second, without its data and without its truth.
 """
 
+import csv
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from onesided.core.config import read_toml
-from onesided.core.errors import ConfigError
-from onesided.core.leaning import OWN_SCORES
+from onesided.core.errors import ConfigError, DataError, OnesidedError
+from onesided.engine.model_file import DESCRIPTION, ModelDescription, write_description
 from onesided.metrics.intervals import clopper_pearson
-from onesided.metrics.threshold import (
+from onesided.metrics.registry import OWN_SCORES
+from onesided.metrics.threshold_rules import (
     HALF,
     NoThreshold,
     ThresholdRule,
@@ -24,11 +26,21 @@ from onesided.metrics.threshold import (
     recall_threshold,
     top_k_threshold,
 )
-from onesided.run.folder import CONFIG, RESULT, SCORED, RunFolder, read_result
-from onesided.run.own_scores import Untold, own_prior
+from onesided.run.folder import (
+    CONFIG,
+    REPORT_DATA,
+    RESULT,
+    SCORED,
+    SCORES,
+    read_json,
+    read_result,
+)
+from onesided.run.gallery import map_roles
+from onesided.run.own_scores import NoPrior, own_prior
 from onesided.run.prior import PriorUsed
-from onesided.run.scored import Scored, judge, judge_held_out
-from onesided.run.threshold_files import StoredFiles
+from onesided.run.scored import UNREADABLE, Scored, arrays_of, entries_at, figures_at
+from onesided.storage.atomic import write_arrays, write_json, write_text
+from onesided.storage.table import csv_lines
 
 
 @dataclass(frozen=True)
@@ -146,14 +158,14 @@ def _by_prior(
     if prior is None:
         assert pair is not None
         estimate = own_prior(*pair)
-        if isinstance(estimate, Untold):
+        if isinstance(estimate, NoPrior):
             raise NoThreshold(
-                f"The share of positives among the unlabelled items {estimate.words} Name it, as "
-                "in prior=0.3, or choose by another rule, as recall=0.9."
+                f"No threshold by the prior: {estimate}. Name it, as in prior=0.3, or choose by "
+                "another rule, as recall=0.9."
             )
         prior = estimate.value
         origin = (
-            f"an upper leaning estimated by BBE on this model's held-out scores, 95 % interval "
+            "estimated by BBE on this model's held-out scores, biased high, 95 % interval "
             f"{estimate.low:.3f} to {estimate.high:.3f}"
         )
     value = prior_threshold(scores, prior)
@@ -202,16 +214,15 @@ def set_threshold(run: Path, rule: ThresholdRule) -> dict[str, Any]:
     chosen = new_threshold(run, rule)
     told = (result.get("threshold_rule") or {}).get("explained")
     notices = [text for text in result.get("notices", []) if text != told]
-    evaluation = judge_held_out(scored, chosen.value, scenario=result["scenario"], prior=prior)
-    judged = judge(scored, chosen.value, evaluation, prior)
+    evaluation = figures_at(scored, chosen.value, scenario=result["scenario"], prior=prior)
     StoredFiles.read(run, scored).write(scored, chosen.value)
     changed = {
         **result,
-        **judged,
+        **entries_at(scored, chosen.value, evaluation, prior),
         "threshold_rule": chosen.to_json("onesided evaluate"),
         "notices": [*notices, *chosen.notices],
     }
-    RunFolder(run, "").write_json(RESULT, changed)
+    write_json(run / RESULT, changed)
     return changed
 
 
@@ -230,3 +241,80 @@ def _given_prior(run: Path) -> float | None:
     """Return the number that the user named for a method that did not need it, if any."""
     prior = read_toml(run / CONFIG).get("prior") if (run / CONFIG).exists() else None
     return prior if isinstance(prior, float) else None
+
+
+@dataclass(frozen=True)
+class StoredFiles:
+    """The files of a finished run that follow its threshold: all are read before one is written.
+
+    Attributes:
+        run: The folder.
+        model: `model.json`.
+        columns: First line of `scores.csv`.
+        rows: Its other lines, in the order of their full scores.
+        arrays: `report.npz`, None where there is none.
+    """
+
+    run: Path
+    model: ModelDescription
+    columns: list[str]
+    rows: list[list[str]]
+    arrays: dict[str, np.ndarray] | None
+
+    @classmethod
+    def read(cls, run: Path, scored: Scored) -> Self:
+        """Read them, or refuse: a damaged file must not leave the others half moved."""
+        model = ModelDescription.from_settings(read_json(run / DESCRIPTION), DESCRIPTION)
+        columns, rows = _read_decisions(run / SCORES, len(scored.unlabelled))
+        return cls(run, model, columns, rows, _read_report_data(run / REPORT_DATA))
+
+    def write(self, scored: Scored, threshold: float) -> None:
+        """Write them for another threshold."""
+        changed = self.model.model_copy(update={"threshold": threshold})
+        write_description(self.run, changed)
+        called = int((scored.unlabelled > threshold).sum())
+        place = self.columns.index("decision")
+        decided = [list(row) for row in self.rows]
+        for number, row in enumerate(decided):
+            row[place] = "positive" if number < called else "negative"
+        write_text(self.run / SCORES, csv_lines([self.columns, *decided]))
+        if self.arrays is not None:
+            self._write_report_data(self.arrays, scored, threshold)
+
+    def _write_report_data(
+        self, arrays: dict[str, np.ndarray], scored: Scored, threshold: float
+    ) -> None:
+        """Bring the map of features up to date, and leave out the pictures nearest the threshold.
+
+        Those were chosen for the old one, and the pictures of the others are not in the run.
+        """
+        kept = {name: array for name, array in arrays.items() if not name.startswith("threshold_")}
+        if "embedding_role" in kept:
+            kept["embedding_role"] = map_roles(scored.train_labelled, scored.train, threshold)
+        write_arrays(self.run / REPORT_DATA, kept)
+
+
+def _read_decisions(path: Path, items: int) -> tuple[list[str], list[list[str]]]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            columns, *rows = csv.reader(file, strict=True)
+        columns.index("decision")
+        if len(rows) != items or any(len(row) != len(columns) for row in rows):
+            raise ValueError(f"expected {items} rows of {len(columns)} cells, as the run wrote it")
+    except (OSError, ValueError, csv.Error) as error:
+        raise DataError(
+            f"{path} cannot be read ({error}). Restore it, or train again with --overwrite."
+        ) from None
+    return columns, rows
+
+
+def _read_report_data(path: Path) -> dict[str, np.ndarray] | None:
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return arrays_of(archive)
+    except UNREADABLE as error:
+        raise OnesidedError(
+            f"{path} cannot be read ({error}). Restore it, or train again with --overwrite."
+        ) from None

@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound, OnesidedError
-from onesided.core.leaning import OWN_SCORES
 from onesided.engine.model_file import ModelDescription
 from onesided.metrics.intervals import clopper_pearson
-from onesided.metrics.threshold import HALF, parse_rule
+from onesided.metrics.registry import OWN_SCORES
+from onesided.metrics.threshold_rules import HALF, parse_rule
 from onesided.nets.build import NetworkConfig
 from onesided.run.compare import move_thresholds
-from onesided.run.execute import ranked_rows
-from onesided.run.folder import RunFolder
-from onesided.run.prior import PriorUsed
-from onesided.run.scored import Scored, judge, judge_held_out, prior_to_judge_by
-from onesided.run.threshold import (
+from onesided.run.decisions import (
     check_rule,
     choose_threshold,
     new_threshold,
     threshold_after_training,
 )
+from onesided.run.execute import ranked_rows
+from onesided.run.folder import RunFolder
+from onesided.run.prior import PriorUsed
+from onesided.run.scored import Scored, entries_at, figures_at, prior_for_estimates
 
 
 def clouds(seed: int = 0) -> Scored:
@@ -165,12 +165,12 @@ def test_a_file_of_scores_that_is_missing_or_damaged_is_told(tmp_path: Path) -> 
 def test_figures_are_those_of_the_threshold() -> None:
     known = replace(SCORED, negatives=np.array([0.1, 0.65, 0.9, 0.2]))
     for threshold in (0.3, 0.7):
-        evaluation = judge_held_out(known, threshold, scenario="single-set", prior=None)
-        judged = judge(known, threshold, evaluation, None)
+        evaluation = figures_at(known, threshold, scenario="single-set", prior=None)
+        judged = entries_at(known, threshold, evaluation, None)
         figures = judged["pu"]["figures"]
         assert figures["recall"]["value"] == (positives > threshold).mean()
         assert figures["share_positive"]["value"] == (unlabelled > threshold).mean()
-        assert judged["known_negatives"]["called_positive"] == (0.5 if threshold < 0.65 else 0.25)
+        assert judged["known_negatives"]["value"] == (0.5 if threshold < 0.65 else 0.25)
         assert judged["test"] is None
         assert judged["threshold"] == threshold
 
@@ -186,23 +186,23 @@ def same_for_all(seed: int) -> Scored:
 @pytest.mark.parametrize("seed", range(5))
 def test_scores_that_separate_nothing_give_no_prior_and_no_precision(seed: int) -> None:
     scored = same_for_all(seed)
-    prior = prior_to_judge_by(scored, None, None)
+    prior = prior_for_estimates(scored, None, None)
     assert prior is None
-    evaluation = judge_held_out(scored, 0.5, scenario="case-control", prior=prior)
+    evaluation = figures_at(scored, 0.5, scenario="case-control", prior=prior)
     assert evaluation is not None
     precision = evaluation.figures["precision"]
     assert precision.value is None
-    assert "not given and cannot be told from this model's held-out scores" in precision.assumes
+    assert "cannot be estimated from this model's held-out scores" in (precision.missing or "")
 
 
 def test_a_share_that_scores_do_not_tell_is_refused_but_costs_no_training() -> None:
     scored, rule = same_for_all(0), parse_rule("prior")
-    with pytest.raises(DataError, match=r"not given and cannot be told.*Name it, as in prior=0\.3"):
+    with pytest.raises(DataError, match=r"cannot be estimated.*Name it, as in prior=0\.3"):
         choose_threshold(rule, scored, None)
     after = threshold_after_training(rule, scored, None)
     assert after.value == 0.5
     assert after.rule == rule
-    assert "cannot be told" in after.notices[0]
+    assert "cannot be estimated" in after.notices[0]
     assert after.notices[0].endswith("For now a half decides.")
     for given in (parse_rule("prior=0.2"), parse_rule("recall=0.9"), HALF):
         known = choose_threshold(given, scored, None)
@@ -221,26 +221,26 @@ def test_scores_that_are_all_zero_cost_no_training_either(text: str) -> None:
 
 
 def test_a_prior_from_the_scores_it_judges_is_not_called_independent_of_them() -> None:
-    own = prior_to_judge_by(SCORED, None, None)
+    own = prior_for_estimates(SCORED, None, None)
     assert own is not None
     assert own.value == pytest.approx(0.4, abs=0.1)
     assert own.origin == OWN_SCORES
-    told = judge_held_out(SCORED, 0.5, scenario="case-control", prior=own)
+    told = figures_at(SCORED, 0.5, scenario="case-control", prior=own)
     elsewhere = replace(own, origin="KM2")
-    other = judge_held_out(SCORED, 0.5, scenario="case-control", prior=elsewhere)
+    other = figures_at(SCORED, 0.5, scenario="case-control", prior=elsewhere)
     assert told is not None
     assert other is not None
     for name in ("precision", "f1", "proxy_accuracy", "auc"):
-        assert "independent of these scores" in other.figures[name].assumes
-        assert "independent" not in told.figures[name].assumes
-        assert "scores of this very model" in told.figures[name].assumes
+        assert "KM2" in other.figures[name].assumes
+        assert "KM2" not in told.figures[name].assumes
+        assert OWN_SCORES in told.figures[name].assumes
         assert told.figures[name].value == other.figures[name].value
 
 
 def test_what_the_method_or_a_person_named_goes_before_an_estimate() -> None:
     used = PriorUsed(0.7, 0.6, 0.8, "KM2")
-    assert prior_to_judge_by(SCORED, used, 0.2) == used
-    assert prior_to_judge_by(SCORED, None, 0.2) == PriorUsed(0.2, None, None, "given")
+    assert prior_for_estimates(SCORED, used, 0.2) == used
+    assert prior_for_estimates(SCORED, None, 0.2) == PriorUsed(0.2, None, None, "given")
 
 
 def finished(folder: Path, scored: Scored, prior: PriorUsed | None = None) -> Path:
@@ -268,7 +268,7 @@ def finished(folder: Path, scored: Scored, prior: PriorUsed | None = None) -> Pa
 
 
 def test_a_prior_that_nobody_named_is_still_told_as_an_estimate_later(tmp_path: Path) -> None:
-    run = finished(tmp_path / "run", SCORED, prior_to_judge_by(SCORED, None, None))
+    run = finished(tmp_path / "run", SCORED, prior_for_estimates(SCORED, None, None))
     at_fit = choose_threshold(parse_rule("prior"), SCORED, None)
     assert new_threshold(run, parse_rule("prior")) == at_fit
     assert "estimated by BBE" in at_fit.sentence

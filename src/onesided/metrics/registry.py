@@ -1,0 +1,205 @@
+"""What each figure and each assumption is called, in the order in which people meet them.
+
+The only place that puts a figure into words. The terminal, the report, the map, JSON and the
+comparison of methods all read it, so a new figure is its mathematics and one entry here.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal["percent", "number", "count"]
+Place = Literal["run", "comparison", "map", "truth"]
+Bias = Literal["high", "low"]
+"""On which side of the truth a figure may lie, beyond what its interval says."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How people meet a figure.
+
+    Attributes:
+        label: Its title.
+        sentence: What it says; the value goes where {value} stands.
+        unit: How its value is written.
+        places: Where it is shown: with a run, in a comparison of methods, on a map, and among
+            the figures that true labels give.
+        on_map: Its title on a map, where that differs.
+        truth: Name of the figure that true labels give for it, if they do.
+    """
+
+    label: str
+    sentence: str = ""
+    unit: Unit = "percent"
+    places: tuple[Place, ...] = ("run", "comparison", "map")
+    on_map: str = ""
+    truth: str = ""
+
+
+FIGURES: dict[str, Entry] = {
+    "oa": Entry("Accuracy", "The model is right on {value} of all items.", places=("truth",)),
+    "recall": Entry(
+        "Recall",
+        "The model finds {value} of the known positives that were kept out of training.",
+        places=("run", "comparison", "map", "truth"),
+        on_map="recall on held-out marked buildings",
+        truth="recall",
+    ),
+    "precision": Entry(
+        "Precision",
+        "Of the items called positive, {value} are positive.",
+        places=("run", "map", "truth"),
+        on_map="precision",
+        truth="precision",
+    ),
+    "f1": Entry(
+        "F1",
+        "Recall and precision in one number: {value}.",
+        places=("run", "comparison", "map", "truth"),
+        truth="f1",
+    ),
+    "share_positive": Entry(
+        "Share of unlabelled items called positive",
+        "The model calls {value} of the unlabelled items positive.",
+        on_map="unmarked called damaged, share",
+        truth="share_positive",
+    ),
+    "prior": Entry(
+        "Share of unlabelled items that are positive (prior)",
+        "Of the unlabelled items, {value} are positive, whatever the model calls them.",
+        places=("run", "map"),
+        on_map="damaged among the unmarked, share",
+        truth="prior",
+    ),
+    "false_alarms": Entry(
+        "Known negatives called positive",
+        "Of the items known to be negative, the model wrongly calls {value} positive.",
+        places=("run",),
+    ),
+    "proxy_auc": Entry(
+        "Proxy AUC",
+        "A known positive scores higher than an unlabelled item in {value} of all pairs. 0.5 is "
+        "chance; positives among the unlabelled items keep it below 1.",
+        unit="number",
+        on_map="proxy AUC",
+    ),
+    "auc": Entry(
+        "AUC",
+        "A positive scores higher than a negative in {value} of all pairs. 0.5 is chance.",
+        unit="number",
+        places=("run", "map", "truth"),
+        truth="auc",
+    ),
+    "proxy_accuracy": Entry(
+        "Accuracy", "The model is right on {value} of all items.", places=("run",), truth="oa"
+    ),
+    "lee_liu": Entry(
+        "Lee-Liu criterion",
+        "Recall squared over the share called positive: {value}. For comparing models on the same "
+        "data, without a prior; higher is better.",
+        unit="number",
+        places=("run", "comparison"),
+    ),
+    "buildings": Entry("buildings", unit="count", places=("map",)),
+    "marked": Entry("marked", unit="count", places=("map",)),
+    "marked_held_out": Entry("marked, held out", unit="count", places=("map",)),
+    "called_positive": Entry("unmarked, called damaged", unit="count", places=("map",)),
+    "called_negative": Entry("unmarked, called undamaged", unit="count", places=("map",)),
+    "threshold": Entry("threshold", unit="number", places=("map",)),
+    "skipped": Entry("skipped", unit="count", places=("map",)),
+    "positive_all": Entry("damaged among all, share", places=("map",)),
+    "known_class": Entry("buildings of known class", unit="count", places=("map",)),
+}
+"""Name to words, in the order in which figures are shown."""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """What must be true for a figure to mean anything.
+
+    Attributes:
+        label: A few words.
+        text: The same as a sentence.
+        prior_bias: Where a prior comes from that may be wrong to one side: which one.
+    """
+
+    label: str
+    text: str
+    prior_bias: Bias | None = None
+
+
+OWN_SCORES = "own_scores"
+"""Origin of a prior that was estimated on the scores whose precision it gives."""
+
+ASSUMPTIONS: dict[str, Assumption] = {
+    "scar": Assumption("SCAR", "The labelled positives are typical of all positives (SCAR)."),
+    "held_out": Assumption(
+        "random held-out part",
+        "The held-out items are a random part of the data and were not trained on.",
+    ),
+    "given": Assumption(
+        "given prior", "The given prior is exact: an error in it is not part of the interval."
+    ),
+    "truth": Assumption(
+        "true prior", "The prior is the true one, known in an experiment; nobody else has it."
+    ),
+    "estimated": Assumption(
+        "estimated prior",
+        "The prior lies in its interval and was estimated independently of these scores.",
+    ),
+    "KM1": Assumption(
+        "prior by KM1",
+        "The prior lies in its interval; KM1 estimated it independently of these scores.",
+    ),
+    "KM2": Assumption(
+        "prior by KM2",
+        "The prior lies in its interval; KM2 estimated it independently of these scores.",
+    ),
+    OWN_SCORES: Assumption(
+        "prior from these scores",
+        "The prior was estimated by BBE from the highest held-out scores of this model, as if only "
+        "positives had them. Where negatives have them too, it is too high.",
+        prior_bias="high",
+    ),
+    "like_unlabelled": Assumption("items like U", "It is about items like the unlabelled ones."),
+    "like_all": Assumption(
+        "items like P and U",
+        "It is about labelled and unlabelled items together, mixed as in the whole set.",
+    ),
+    "same_rate": Assumption(
+        "P and U held out alike",
+        "It is about labelled and unlabelled items together; both were held out at the same rate.",
+    ),
+    "not_negatives": Assumption(
+        "no negatives",
+        "It compares with unlabelled items, not with negatives, so even a perfect model stays "
+        "below 1.",
+    ),
+    "no_share": Assumption(
+        "a criterion", "It compares models on the same data; it is no share and may exceed 1."
+    ),
+    "typical_negatives": Assumption(
+        "typical negatives", "The known negatives are like those among the unlabelled items."
+    ),
+    "marked_positive": Assumption("marked are damaged", "Every marked building is damaged."),
+    "listed": Assumption("listed", "All unmarked buildings whose true label is listed."),
+    "listed_held_out": Assumption(
+        "listed, held out", "Those of them in neighbourhoods that were not trained on."
+    ),
+}
+"""Id to words."""
+
+
+def entry(name: str) -> Entry:
+    """Return how a figure is put into words; one that is not registered goes by its name."""
+    words = name.replace("_", " ")
+    return FIGURES.get(name) or Entry(words[:1].upper() + words[1:])
+
+
+def shown(place: Place) -> list[str]:
+    """Return the names of figures that are shown in a place, in order."""
+    return [name for name, each in FIGURES.items() if place in each.places]
+
+
+def assumption(key: str) -> Assumption:
+    """Return an assumption by its id; one that is not registered is its own sentence."""
+    return ASSUMPTIONS.get(key) or Assumption(key, key)

@@ -1,0 +1,98 @@
+"""Figures as `result.json` holds them, of this version and of older ones, read with distrust.
+
+Older files have sentences where there are ids now: a label such as "Precision, optimistically:
+share of ..." and an assumption such as "... Not computed: it needs the prior." They are taken
+apart here and nowhere else.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from onesided.metrics.figure import Figure, prior_figure
+from onesided.metrics.registry import FIGURES, OWN_SCORES, Bias
+
+Json = Mapping[str, Any]
+
+OLD_OWN_SCORES = "BBE on this model's held-out scores, too high where negatives are among the best"
+OLD_BIAS: Mapping[str, Bias] = {", optimistically": "high", ", pessimistically": "low"}
+OLD_REASON = re.compile(r"(?:Not computed|Undefined): ([^.]*)\.")
+
+
+def number(value: object) -> float | None:
+    """Return a finite number as a float, and None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        return None
+    try:
+        as_float = float(value)
+    except OverflowError:
+        return None
+    return as_float if math.isfinite(as_float) else None
+
+
+def table(value: object) -> Json:
+    """Return a JSON object as it is, and an empty one for everything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def read_figures(result: Json) -> dict[str, Figure]:
+    """Return all figures of a `result.json` in order, those without a value among them."""
+    stored = table(table(result.get("pu")).get("figures"))
+    found = {name: read_figure(name, table(entry)) for name, entry in stored.items() if entry}
+    prior, known = table(result.get("prior")), table(result.get("known_negatives"))
+    if "prior" not in found and number(prior.get("value")) is not None:
+        found["prior"] = _old_prior(prior)
+    if known:
+        found["false_alarms"] = _false_alarms(known)
+    known_first = [*(name for name in FIGURES if name in found), *sorted(found.keys() - FIGURES)]
+    return {name: found[name] for name in known_first}
+
+
+def read_figure(name: str, stored: Json) -> Figure:
+    """Return one figure, whichever version wrote it."""
+    value, low, high = (number(stored.get(key)) for key in ("value", "low", "high"))
+    assumes, bias, missing = stored.get("assumes"), stored.get("bias"), stored.get("missing")
+    if not isinstance(assumes, list):
+        return _old_figure(name, stored)
+    return Figure(
+        name,
+        value,
+        low,
+        high,
+        tuple(map(str, assumes)),
+        bias if bias in ("high", "low") else None,
+        None if missing is None else str(missing),
+    )
+
+
+def prior_origin(stored: Json) -> str:
+    """Return the id of where a prior comes from."""
+    origin = str(stored.get("origin", "given"))
+    return OWN_SCORES if origin == OLD_OWN_SCORES else origin
+
+
+def _old_figure(name: str, stored: Json) -> Figure:
+    label, assumes = (str(stored.get(key) or "") for key in ("label", "assumes"))
+    title = label.partition(": ")[0]
+    bias = next((bias for end, bias in OLD_BIAS.items() if title.endswith(end)), None)
+    value, low, high = (number(stored.get(key)) for key in ("value", "low", "high"))
+    reason = OLD_REASON.search(assumes) if value is None else None
+    return Figure(
+        name, value, low, high, (assumes,) if assumes else (), bias, reason[1] if reason else None
+    )
+
+
+def _old_prior(stored: Json) -> Figure:
+    low, high = number(stored.get("low")), number(stored.get("high"))
+    interval = None if low is None or high is None else (low, high)
+    return prior_figure(number(stored.get("value")), interval, origin=prior_origin(stored))
+
+
+def _false_alarms(stored: Json) -> Figure:
+    if "called_positive" not in stored:
+        return read_figure("false_alarms", stored)
+    value, low, high = (number(stored.get(key)) for key in ("called_positive", "low", "high"))
+    return Figure("false_alarms", value, low, high, ("typical_negatives",))
