@@ -11,7 +11,8 @@ from benchmarks.tables import Paper, page, tables
 from onesided.core.config import read_toml
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.core.freed_memory import keep_freed_memory
-from onesided.run.folder import RunFolder, read_json
+from onesided.run.folder import read_json
+from onesided.storage.atomic import write_text
 
 REPOSITORY = Path(__file__).parent.parent
 SEEDS = (0, 1, 2)
@@ -88,7 +89,7 @@ def _obey(options: argparse.Namespace, grid: Grid) -> int:
         command = f"{grid.command} --docs"
         text = page(read_json(results), paper, source=_as_known(results), command=command)
         places.docs.mkdir(parents=True, exist_ok=True)
-        RunFolder(places.docs, "").write_text(f"{grid.name}.md", text)
+        write_text(places.docs / f"{grid.name}.md", text)
         print(f"Wrote {places.docs / grid.name}.md")
         return 0
     failed = False

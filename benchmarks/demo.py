@@ -16,7 +16,8 @@ from benchmarks.tables import finished, markdown, percents, spread
 from onesided.core.config import Settings, merge
 from onesided.methods import METHODS
 from onesided.run.demo import demo_settings
-from onesided.run.folder import RunFolder, read_json
+from onesided.run.folder import read_json
+from onesided.storage.atomic import write_text
 
 COMPARED = ("ncpu", "ce")
 MARKED = re.compile(r"(<!-- demo-table[^>]*-->\n).*?(<!-- /demo-table -->)", re.DOTALL)
@@ -59,7 +60,7 @@ def write_readme(content: Mapping[str, object]) -> None:
     page = "docs/benchmarks/demo.md"
     text = f"\n{table}\n\nSettings, machine and commit: [{page}]({page}).\n\n"
     changed = MARKED.sub(lambda marks: marks[1] + text + marks[2], readme)
-    RunFolder(REPOSITORY, "").write_text("README.md", changed)
+    write_text(REPOSITORY / "README.md", changed)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -25,7 +25,8 @@ from benchmarks.command import REPOSITORY
 from benchmarks.origin import origin
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.metrics.truth import truth_metrics
-from onesided.run.folder import RunFolder, read_json
+from onesided.run.folder import read_json
+from onesided.storage.atomic import write_json, write_text
 from onesided.storage.names import name_in_cell
 
 POSITIVES, UNLABELLED, SEED = 200, 4000, 57
@@ -40,17 +41,17 @@ ESTIMATED = ("recall", "precision", "f1", "auc")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the commands a person would, or write the page; return the exit code."""
     options = parser().parse_args(argv)
-    results = RunFolder(REPOSITORY / "benchmarks" / "results", "")
+    file = REPOSITORY / "benchmarks" / "results" / RESULT
     try:
         if not options.docs:
-            results.write_json(RESULT, measured(options))
-        content = read_json(REPOSITORY / "benchmarks" / "results" / RESULT)
+            write_json(file, measured(options))
+        content = read_json(file)
     except OnesidedError as error:
         print(f"benchmarks.harvey: {error}", file=sys.stderr)
         return error.exit_code
     print(page(content))
     if options.docs:
-        RunFolder(REPOSITORY / "docs" / "benchmarks", "").write_text("harvey.md", page(content))
+        write_text(REPOSITORY / "docs" / "benchmarks" / "harvey.md", page(content))
     return 0
 
 

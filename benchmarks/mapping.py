@@ -29,7 +29,7 @@ from onesided.geo.input.coordinates import converted, system
 from onesided.geo.input.footprints import Buildings
 from onesided.geo.scene.chips import cut_chips
 from onesided.geo.scene.footprint_scene import open_scene
-from onesided.run.folder import RunFolder
+from onesided.storage.atomic import write_json
 from onesided.storage.optional import library
 
 RESULT = "mapping.json"
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not options.quick:
         content = {"name": "mapping", "side": side, "chip": CHIP, "origin": origin(),
                    "records": records}  # fmt: skip
-        RunFolder(REPOSITORY / "benchmarks" / "results", "").write_json(RESULT, content)
+        write_json(REPOSITORY / "benchmarks" / "results" / RESULT, content)
     return 0
 
 

@@ -27,7 +27,8 @@ from benchmarks.tables import (
     spread,
     threads_of,
 )
-from onesided.run.folder import RunFolder, read_json
+from onesided.run.folder import read_json
+from onesided.storage.atomic import write_text
 
 Content = Mapping[str, Any]
 PAGE = "performance.md"
@@ -222,7 +223,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv or (argv is None and sys.argv[1:]):
         print("python -m benchmarks.performance takes no options.", file=sys.stderr)
         return 2
-    RunFolder(REPOSITORY / "docs", "").write_text(PAGE, page())
+    write_text(REPOSITORY / "docs" / PAGE, page())
     print(f"Wrote docs/{PAGE}")
     return 0
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.command import REPOSITORY
 from benchmarks.origin import origin
-from onesided.run.folder import RunFolder
+from onesided.storage.atomic import write_json
 from onesided.trees.forest import Forest, TreeSettings, by_feature, grow_forest
 from tests.trees.plain_tree import PlainNode, PlainTree
 
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "same_trees": equal,
             "origin": {**started, "load": os.getloadavg()[0]},
         }
-        RunFolder(REPOSITORY / "benchmarks" / "results", "").write_json("puet.json", measured)
+        write_json(REPOSITORY / "benchmarks" / "results" / "puet.json", measured)
     return int(not equal)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from benchmarks.origin import Origin, origin_of_run
 from onesided.run.config import RunConfig
-from onesided.run.folder import RunFolder, read_json
+from onesided.run.folder import read_json
+from onesided.storage.atomic import write_json
 
 Record = dict[str, Any]
 """One run in the collected file."""
@@ -80,7 +81,7 @@ def add_origin(folder: Path) -> None:
         return
     path = _origins_file(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    RunFolder(path.parent, "").write_json(path.name, {"origins": [*known, now]})
+    write_json(path.parent / path.name, {"origins": [*known, now]})
 
 
 def _origins_file(folder: Path) -> Path:

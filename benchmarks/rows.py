@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import onesided
 from benchmarks.origin import commit, same_place
-from onesided.run.folder import RunFolder, read_json
+from onesided.run.folder import read_json
+from onesided.storage.atomic import write_json
 
 Content = dict[str, Any]
 Row = dict[str, Any]
@@ -51,7 +52,7 @@ def filled(
             if content["origin"]["dirty"] is False:
                 content["origin"]["dirty"] = commit(code)["dirty"]
         content["rows"] = [rows[other] for other in asked if other in rows]
-        RunFolder(path.parent, "").write_json(path.name, content)
+        write_json(path.parent / path.name, content)
     return content
 
 

@@ -29,9 +29,10 @@ from onesided.core.config import Settings
 from onesided.core.errors import ConfigError, FolderTaken, Interrupted, OnesidedError
 from onesided.run.config import PATHS, RunConfig
 from onesided.run.execute import run
-from onesided.run.folder import RESULT, RunFolder, check_place, read_json, working_in
+from onesided.run.folder import RESULT, check_place, read_json, working_in
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import build_problem
+from onesided.storage.atomic import write_json
 from onesided.storage.lock import alone
 
 
@@ -123,7 +124,7 @@ class Collected:
             if self.path.exists() and self.records[key_of(record)] == record:
                 return
             self.records[key_of(record)] = record
-            RunFolder(self.path.parent, "").write_json(self.path.name, self._content())
+            write_json(self.path.parent / self.path.name, self._content())
 
     def _planned(self) -> dict[Key, Record]:
         """Return a record of every run there should be, as the file has it where it does."""

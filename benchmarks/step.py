@@ -33,7 +33,8 @@ from benchmarks.step_page import page, tables
 from benchmarks.step_sides import Problem, Sides, in_turns
 from onesided.core.errors import OnesidedError
 from onesided.engine.train_config import choose_precision
-from onesided.run.folder import RunFolder, read_json
+from onesided.run.folder import read_json
+from onesided.storage.atomic import write_json, write_text
 
 Record = Mapping[str, Any]
 
@@ -95,7 +96,7 @@ def _obey(options: argparse.Namespace) -> int:
         shown = f"benchmarks/results/{RESULT}"
         text = page(read_json(results / RESULT), source=shown, command=f"{COMMAND} --docs")
         docs.mkdir(parents=True, exist_ok=True)
-        RunFolder(docs, "").write_text("step.md", text)
+        write_text(docs / "step.md", text)
         print(f"Wrote {docs / 'step.md'}")
         return 0
     if options.threads:
@@ -103,7 +104,7 @@ def _obey(options: argparse.Namespace) -> int:
     results.mkdir(parents=True, exist_ok=True)
     content: dict[str, Any] = {}
     for content in measured(_cases(options), kept=_measured_before(results / RESULT)):
-        RunFolder(results, "").write_json(RESULT, content)
+        write_json(results / RESULT, content)
     print(tables(content))
     return 0
 

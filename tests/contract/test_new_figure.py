@@ -18,9 +18,10 @@ from onesided.metrics.words import value_text
 from onesided.report.page import render
 from onesided.report.runfiles import RunFiles
 from onesided.run.compare import comparison_rows
-from onesided.run.folder import RunFolder, read_result
+from onesided.run.folder import read_result
 from onesided.run.prior import PriorUsed
 from onesided.run.scored import Scored, entries_at, figures_at
+from onesided.storage.atomic import write_json
 from tests.geo.maps import chips, houses, table
 
 NAME, LABEL = "fowlkes_mallows", "Fowlkes-Mallows index"
@@ -50,7 +51,7 @@ def result(tmp_path: Path) -> dict[str, Any]:
     about = {"method": "ce", "seed": 0, "seconds": 1.0, "scenario": "single-set"}
     entries = entries_at(scored, 0.5, evaluation, PRIOR)
     content = {**about, "prior": PRIOR.to_json(), **entries}
-    RunFolder(tmp_path, "").write_json("result.json", content)
+    write_json(tmp_path / "result.json", content)
     return read_result(tmp_path)
 
 

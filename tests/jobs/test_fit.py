@@ -29,7 +29,7 @@ ONCE = {
     "write_report": job,
     "embed": execute,
     "train": execute,
-    "judge_run": execute,
+    "finish": execute,
     "find_prior": execute,
     "build_method": execute,
     "build_embedder": embedding,

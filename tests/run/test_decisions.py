@@ -20,9 +20,10 @@ from onesided.run.decisions import (
     threshold_after_training,
 )
 from onesided.run.execute import ranked_rows
-from onesided.run.folder import RunFolder
 from onesided.run.prior import PriorUsed
 from onesided.run.scored import Scored, entries_at, figures_at, prior_for_estimates
+from onesided.storage.atomic import write_json, write_text
+from onesided.storage.table import csv_text
 
 
 def clouds(seed: int = 0) -> Scored:
@@ -246,10 +247,9 @@ def test_what_the_method_or_a_person_named_goes_before_an_estimate() -> None:
 def finished(folder: Path, scored: Scored, prior: PriorUsed | None = None) -> Path:
     """Write as much of a finished run as the choice of a threshold reads."""
     folder.mkdir(parents=True)
-    files = RunFolder(folder, "")
     told = {"method": "ncpu", "seed": 0, "threshold": 0.5, "test": None, "pu": None}
     known = {"scenario": "single-set", "prior": None if prior is None else prior.to_json()}
-    files.write_json("result.json", {**told, **known, "warnings": []})
+    write_json(folder / "result.json", {**told, **known, "warnings": []})
     model = ModelDescription(
         method="ncpu",
         settings={},
@@ -259,10 +259,11 @@ def finished(folder: Path, scored: Scored, prior: PriorUsed | None = None) -> Pa
         std=(1.0,),
         kind="vector",
     )
-    files.write_json("model.json", model.model_dump(mode="json"))
+    write_json(folder / "model.json", model.model_dump(mode="json"))
     names = [str(row) for row in range(len(scored.unlabelled))]
     rows = ranked_rows(names, scored.unlabelled, 0.5)
-    files.write_table("scores.csv", ("item", "score", "rank", "decision"), rows)
+    table = csv_text(("item", "score", "rank", "decision"), rows)
+    write_text(folder / "scores.csv", table)
     scored.save(folder / "scores.npz")
     return folder
 

@@ -159,16 +159,16 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tell_of_data(loaded, verbose=self.verbose)
         problem = build_problem(plan.for_data(loaded.split), loaded)
         try:
-            judged = run_in_memory(problem, watcher(verbose=self.verbose))
+            finished = run_in_memory(problem, watcher(verbose=self.verbose))
         except Interrupted as error:
             # A run folder would go on from here; an estimator has none.
             raise KeyboardInterrupt("Training was stopped, and nothing of it is kept.") from error
-        result = judged.result | {"data": "files" if holds_paths(X) else "arrays"}
+        result = finished.result | {"data": "files" if holds_paths(X) else "arrays"}
         self.classes_ = classes_of(labels, self.labels_mean)
         if images:
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on a data frame
-        self._take(judged.predictor, judged.model, result, judged.evaluation)
-        warn_of(judged.evaluation)
+        self._take(finished.predictor, finished.model, result, finished.evaluation)
+        warn_of(finished.evaluation)
         return self
 
     def predict(self, X: Items) -> np.ndarray:

@@ -26,7 +26,8 @@ from onesided.engine.predict import Predictor
 from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.stored import read_figures
 from onesided.run.config import OwnConfig, RunConfig
-from onesided.run.folder import CONFIG, RESULT, RunFolder, read_json, read_result
+from onesided.run.folder import CONFIG, RESULT, read_json, read_result
+from onesided.storage.atomic import write_json, write_text
 
 ESTIMATOR = "estimator.json"
 
@@ -66,14 +67,13 @@ def write_folder(
             "overwrite=True."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    place = RunFolder(folder, "")
     # The result goes first and comes back last: beside it, the model is complete.
     (folder / RESULT).unlink(missing_ok=True)
     save_model(folder, predictor.method, model, embedder=predictor.embedder)
     text = json.dumps(vars(saved), indent=2, default=_as_plain)
-    place.write_text(ESTIMATOR, text + "\n")
+    write_text(folder / ESTIMATOR, text + "\n")
     if result:
-        place.write_json(RESULT, result)
+        write_json(folder / RESULT, result)
 
 
 def read_folder(folder: Path, model: ModelDescription) -> Saved:

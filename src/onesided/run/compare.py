@@ -10,7 +10,8 @@ from onesided.core.errors import ConfigError
 from onesided.methods import method_named
 from onesided.metrics.threshold_rules import ThresholdRule
 from onesided.run.decisions import new_threshold, set_threshold
-from onesided.run.folder import COMPARISON, RESULT, RunFolder
+from onesided.run.folder import COMPARISON, RESULT
+from onesided.storage.atomic import write_json
 
 COMPARED = "compare"
 """Folder inside a run's folder that holds one run for each method beside it."""
@@ -45,7 +46,7 @@ def write_comparison(folder: Path, results: Sequence[Mapping[str, Any]]) -> list
     """Write `compare.json` into the folder of the main run, unless it says the same already."""
     rows = comparison_rows(results)
     if read_comparison(folder) != rows:
-        RunFolder(folder, "").write_json(COMPARISON, rows)
+        write_json(folder / COMPARISON, rows)
     return rows
 
 

@@ -44,6 +44,8 @@ from onesided.run.scored import (
     figures_at,
     prior_for_estimates,
 )
+from onesided.storage.atomic import write_json, write_text
+from onesided.storage.table import csv_text
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class RunResult:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Finished:
     """A predictor with its threshold, the scores it gave, and what they say.
 
     Attributes:
@@ -120,17 +122,17 @@ def run(
         if place.overwrite:
             stop.add_remedy("Leave --overwrite out then, or it begins anew.")
         raise
-    written = _finish(problem, folder, trained) if rank() == 0 else None
+    written = _write(problem, folder, trained) if rank() == 0 else None
     wait_for_all()
     result = folder.finished() if written is None else written
     assert result is not None
     return RunResult(path, result)
 
 
-def run_in_memory(problem: Problem, watcher: Watcher | None = None) -> Judged:
+def run_in_memory(problem: Problem, watcher: Watcher | None = None) -> Finished:
     """Do the run without a folder: nothing is kept but what is returned."""
     problem = embed(problem)
-    return judge_run(problem, train(problem, watcher=watcher))
+    return finish(problem, train(problem, watcher=watcher))
 
 
 def train(
@@ -175,27 +177,25 @@ def build_method(problem: Problem, prior: PriorUsed | None) -> Method:
         return config.method.build(facts, backbone)
 
 
-def _finish(problem: Problem, folder: RunFolder, trained: Trained) -> dict[str, Any]:
+def _write(problem: Problem, folder: RunFolder, trained: Trained) -> dict[str, Any]:
     """Write model, scores, report data and, last of all, the result; return that."""
-    split, judged = problem.split, judge_run(problem, trained)
-    predictor, scored = judged.predictor, judged.scored
-    save_model(folder.path, predictor.method, judged.model, embedder=predictor.embedder)
+    split, finished = problem.split, finish(problem, trained)
+    predictor, scored = finished.predictor, finished.scored
+    save_model(folder.path, predictor.method, finished.model, embedder=predictor.embedder)
     parts = [split.train] if split.validation is None else [split.train, split.validation]
     names = [part.names[row] for part in parts for row in np.flatnonzero(part.unlabelled)]
-    folder.write_table(
-        SCORES,
-        ("item", "score", "rank", "decision"),
-        ranked_rows(names, scored.unlabelled, predictor.threshold),
-    )
+    ranked = ranked_rows(names, scored.unlabelled, predictor.threshold)
+    columns = ("item", "score", "rank", "decision")
+    write_text(folder.path / SCORES, csv_text(columns, ranked))
     scored.save(folder.path / SCORED)
     pictures = problem.data.source.split
     path = folder.path / REPORT_DATA
     save_report_data(path, pictures, scored.train, scored.held_out, predictor)
-    folder.write_json(RESULT, judged.result)
-    return judged.result
+    write_json(folder.path / RESULT, finished.result)
+    return finished.result
 
 
-def judge_run(problem: Problem, trained: Trained) -> Judged:
+def finish(problem: Problem, trained: Trained) -> Finished:
     """Score all there is, choose the threshold by it, and say how well that works."""
     config, loaded = problem.config, problem.data
     scored = score_everything(problem, trained.predictor)
@@ -207,12 +207,12 @@ def judge_run(problem: Problem, trained: Trained) -> Judged:
     prior = prior_for_estimates(scored, trained.prior, given)
     scenario = loaded.split.scenario
     evaluation = figures_at(scored, chosen.value, scenario=scenario, prior=prior)
-    judged = entries_at(scored, chosen.value, evaluation, prior)
-    result = describe_result(config, loaded, replace(trained, prior=prior), judged)
+    finished = entries_at(scored, chosen.value, evaluation, prior)
+    result = describe_result(config, loaded, replace(trained, prior=prior), finished)
     result["threshold_rule"] = chosen.to_json("onesided fit")
     result["notices"] += chosen.notices
     model = describe_model(config, loaded, trained)
-    return Judged(predictor, model, scored, evaluation, result)
+    return Finished(predictor, model, scored, evaluation, result)
 
 
 def score_everything(problem: Problem, predictor: Predictor) -> Scored:

@@ -4,7 +4,6 @@ import json
 import os
 import platform
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,34 +48,22 @@ def make_folder(folder: Path, *, instead: str) -> None:
         ) from None
 
 
-# By thread and folder.
-_held: set[tuple[int, Path]] = set()
-
-
 @contextmanager
 def working_in(folder: Path) -> Iterator[None]:
     """Let one command at a time into a folder: a second one would undo the first's work.
 
-    What the command itself does inside, a run of a comparison or of a map, is let in; of several
-    processes of one command the first holds the folder for all.
+    A job holds it for all that it does inside, and of several processes of one command the first
+    holds it for all of them.
     """
     if rank() > 0:
         yield
         return
     make_folder(folder, instead="Choose another with -o.")
-    holder = (threading.get_ident(), folder.resolve())
-    if holder in _held:
-        yield
-        return
     taken = FolderTaken(
         f"Another command is at work in {folder}. Wait for it, or choose another folder."
     )
     with alone(folder, taken):
-        _held.add(holder)
-        try:
-            yield
-        finally:
-            _held.remove(holder)
+        yield
 
 
 @dataclass(frozen=True)
@@ -117,23 +104,10 @@ class RunFolder:
         first file, the same command must still find its own run here, and not a stranger's.
         """
         whose = {"identity": self.identity, HELD_OUT: self.held_out}
-        self.write_json(MANIFEST, {**whose, **facts, **environment()})
-        self.write_text(CONFIG, dump_toml(config.to_settings()))
-        self.write_table(SPLIT, ("item", "role"), ((name, role) for role, name in roles))
-
-    def write_text(self, name: str, text: str) -> None:
-        """Write a text file, complete or not at all."""
-        write_text(self.path / name, text)
-
-    def write_json(self, name: str, content: object) -> None:
-        """Write a JSON file; numbers that are not finite are our own mistake and refused."""
-        write_json(self.path / name, content)
-
-    def write_table(
-        self, name: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
-    ) -> None:
-        """Write a CSV file whose first column is a file name, made safe for readers."""
-        self.write_text(name, csv_text(columns, rows))
+        write_json(self.path / MANIFEST, {**whose, **facts, **environment()})
+        write_text(self.path / CONFIG, dump_toml(config.to_settings()))
+        rows = ((name, role) for role, name in roles)
+        write_text(self.path / SPLIT, csv_text(("item", "role"), rows))
 
     def _has(self, name: str) -> bool:
         return (self.path / name).exists()
