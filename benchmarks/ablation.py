@@ -53,7 +53,7 @@ def grid(data_name: str, given: Settings) -> Grid:
 
     def row(label: str, switch: Settings, training: Settings) -> Entry:
         train = merge(quick["train"], training)
-        budget = Budget(given.get("data", {}), quick["network"], train)
+        budget = Budget(given.get("data", {}), quick["backbone"], train)
         return entry(label, data_name, budget, merge(quick["method"], switch))
 
     return Grid(

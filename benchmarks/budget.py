@@ -106,7 +106,7 @@ def rows_of(data_name: str, given: Settings, preset: str = "quick") -> list[Entr
     """Return the rows of one data set: NcPU as the preset runs it, others beside it."""
     chosen = preset if preset in preset_files() else REPOSITORY / preset
     planned = published_settings(chosen, data_name=data_name, given=given)
-    budget = Budget(given.get("data", {}), planned["network"], planned["train"])
+    budget = Budget(given.get("data", {}), planned["backbone"], planned["train"])
     robust = {"alignment": "robust", "alignment_weight": planned["method"]["alignment_weight"]}
     pace = {"warmup_epochs": planned["method"]["warmup_epochs"]}
     methods: dict[str, Settings] = {
@@ -142,8 +142,8 @@ QUICK: Settings = {
     "data": {
         "positives": 16,
         "unlabelled": 32,
-        "validation_positives": 10,
-        "validation_unlabelled": 20,
+        "held_out_positives": 10,
+        "held_out_unlabelled": 20,
     },
     "train": {"epochs": 2, "batch_size": 16},
 }

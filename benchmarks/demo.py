@@ -23,7 +23,7 @@ COMPARED = ("ncpu", "ce")
 MARKED = re.compile(r"(<!-- demo-table[^>]*-->\n).*?(<!-- /demo-table -->)", re.DOTALL)
 QUICK: Settings = {
     "data": {"name": "toy-images"},
-    "network": {"width": 0.125},
+    "backbone": {"width": 0.125},
     "train": {"epochs": 1, "batch_size": 16},
 }
 
@@ -32,7 +32,7 @@ def grid(change: Settings) -> Grid:
     """Return the demonstration, changed where it shall be quick."""
     settings = {name: merge(demo_settings(name, 0), change) for name in COMPARED}
     some = settings[COMPARED[0]]
-    budget = Budget(data={}, network=some["network"], train=some["train"])
+    budget = Budget(data={}, backbone=some["backbone"], train=some["train"])
     data = str(some["data"]["name"])
     rows = (entry(METHODS[n].card.title, data, budget, s["method"]) for n, s in settings.items())
     return Grid(

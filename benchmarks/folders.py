@@ -40,7 +40,7 @@ once they are decoded.
 """
 STAGES = ("fit", "fit_again", "rank")
 FIT = (
-    *("--method", "ce", "--epochs", "1", "--set", "network.width=0.25"),
+    *("--method", "ce", "--epochs", "1", "--set", "backbone.width=0.25"),
     *("--set", "train.batch_size=128", "--device", "cpu", "--allow-degenerate", "--quiet"),
 )
 PROGRAM = """

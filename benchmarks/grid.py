@@ -19,7 +19,7 @@ class Budget:
     """What every entry of a data set gets, whichever its method."""
 
     data: Settings
-    network: Settings
+    backbone: Settings
     train: Settings
 
     @property
@@ -44,7 +44,7 @@ class Entry:
     label: str
     data: Settings
     method: Settings
-    network: Settings
+    backbone: Settings
     train: Settings
     prior: Prior = "auto"
 
@@ -61,7 +61,7 @@ class Entry:
                 "prior": self.prior,
                 "data": merge(self.data, {"root": str(root)} if root else {}),
                 "method": self.method,
-                "network": self.network,
+                "backbone": self.backbone,
                 "train": self.train,
             },
             where=f"benchmark '{self.label}'",
@@ -79,7 +79,7 @@ def entry(label: str, data_name: str, budget: Budget, method: Settings) -> Entry
         label=label,
         data=merge({"name": data_name}, budget.data),
         method=method,
-        network=budget.network,
+        backbone=budget.backbone,
         train=budget.train,
         prior="truth" if needs_prior else "auto",
     )
@@ -122,7 +122,7 @@ class Grid:
 
     def _budget_of(self, one: Entry) -> tuple[Settings, Settings, Settings]:
         train = {name: value for name, value in one.train.items() if name not in self.varied}
-        return one.data, one.network, train
+        return one.data, one.backbone, train
 
     @property
     def command(self) -> str:

@@ -22,17 +22,17 @@ from onesided.methods import METHODS
 BUDGETS: Mapping[str, Budget] = {
     "digits": Budget(
         data={},  # as published by the library: 40 labelled, 800 unlabelled
-        network={"name": "small", "width": 0.25},
+        backbone={"name": "small", "width": 0.25},
         train={"epochs": 60, "batch_size": 64, "learning_rate": 0.002},
     ),
     "cifar10": Budget(
         data={
             "positives": 500,
             "unlabelled": 3000,
-            "validation_positives": 100,
-            "validation_unlabelled": 1000,
+            "held_out_positives": 100,
+            "held_out_unlabelled": 1000,
         },
-        network={"name": "small", "width": 0.25},
+        backbone={"name": "small", "width": 0.25},
         train={"epochs": 10, "batch_size": 64, "learning_rate": 0.005},
     ),
 }
@@ -49,10 +49,10 @@ QUICK: Mapping[str, Budget] = {
         data={
             "positives": 16,
             "unlabelled": 32,
-            "validation_positives": 10,
-            "validation_unlabelled": 20,
+            "held_out_positives": 10,
+            "held_out_unlabelled": 20,
         },
-        network={"name": "small", "width": 0.125},
+        backbone={"name": "small", "width": 0.125},
         train={"epochs": 1, "batch_size": 16, "learning_rate": 0.002},
     ),
 }

@@ -16,7 +16,7 @@ from benchmarks.command import main as command
 from benchmarks.grid import Grid
 from onesided.core.config import Settings, merge
 
-FROZEN: Settings = {"network": {"name": "efficientnet_lite0", "trained": "head"}}
+FROZEN: Settings = {"backbone": {"name": "efficientnet_lite0", "freeze": True}}
 WORDS = (
     "The preset `quick` with `--backbone efficientnet_lite0 --freeze`: every image goes once "
     "through a network that was trained on ImageNet, and the methods learn on its features. Not "

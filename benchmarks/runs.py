@@ -154,7 +154,7 @@ class Collected:
             settings = shared.config(0).to_settings()
             budgets[name] = {
                 "data": {key: value for key, value in settings["data"].items() if key not in PATHS},
-                "network": settings["network"],
+                "backbone": settings["backbone"],
                 "train": settings["train"],
             }
         return budgets
@@ -196,7 +196,7 @@ def _judged_on(part: str, loaded: LoadedData) -> LoadedData:
 
 def _data_key(config: RunConfig) -> str:
     data = config.data.model_dump(mode="json", exclude={"root"})
-    network = config.network.identity() if config.network.trained == "head" else None
+    network = config.backbone.identity() if config.backbone.freeze else None
     return json.dumps([data, network], sort_keys=True)
 
 

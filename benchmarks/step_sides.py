@@ -26,7 +26,7 @@ from onesided.engine.optimise import build_optimizer, descend
 from onesided.engine.predict import Predictor
 from onesided.engine.train_config import TrainConfig, choose_precision
 from onesided.methods.ncpu import NcPU, NcPUConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 
 CPU = torch.device("cpu")
 EPOCH = 40
@@ -78,7 +78,7 @@ class Problem:
         truth = np.full(batch, NEGATIVE, dtype=np.int64)
         names = tuple(map(str, range(batch)))
         data = PUDataset(Selection(pixels, np.arange(batch)), labelled, truth, names)
-        settings = NetworkConfig.from_settings({"name": network, "width": width})
+        settings = BackboneConfig.from_settings({"name": network, "width": width})
         backbone = build_backbone(settings, shape, [0.5] * 3, [0.25] * 3, generator(0, "net"))
         with seeded(0, "method"):
             facts = DataFacts(batch, int(labelled.sum()), shape, batch_size=batch)

@@ -81,7 +81,7 @@ def section(content: Content, name: str, paper: Paper) -> str:
 
 def budget_line(budget: Mapping[str, Any], runs: Sequence[Record]) -> str:
     """Return in one sentence what every row of the table got."""
-    data, network, train = budget["data"], budget["network"], budget["train"]
+    data, network, train = budget["data"], _backbone(budget), budget["train"]
     used = {(r["result"]["device"], r["result"]["precision"]) for r in finished(runs)}
     share = data.get("prior", "unknown")
     computed = "; ".join(f"{precision} on {device}" for device, precision in sorted(used))
@@ -136,7 +136,7 @@ def difference_table(runs: Sequence[Record], pairs: Iterable[Sequence[str]]) -> 
 
 def paper_sentence(paper: Paper, budget: Mapping[str, Any]) -> str:
     """Return the warning that stands under every table with published figures."""
-    data, network, train = budget["data"], budget["network"], budget["train"]
+    data, network, train = budget["data"], _backbone(budget), budget["train"]
     images = data["positives"] + data["unlabelled"]
     return (
         f"The paper's columns are from {paper['source']}. **Its budget differs**: the paper's "
@@ -258,7 +258,7 @@ def given(record: Record) -> str:
     """Return what the row was given beyond P and U."""
     words = {
         "prior": "true prior" if record["prior"] == "truth" else f"prior: {record['prior']}",
-        "validation": "held-out P and U",
+        "held_out": "held-out P and U",
         "clean": "clean labels of both classes",
         "truth": "all true labels",
     }
@@ -305,3 +305,9 @@ def _degenerate(record: Record) -> str | None:
     result = record["result"]
     sentence: str | None = result["pu"]["degenerate"] if result and result["pu"] else None
     return sentence
+
+
+def _backbone(budget: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of the backbone; files measured earlier call them `network`."""
+    found: Mapping[str, Any] = budget["backbone"] if "backbone" in budget else budget["network"]
+    return found

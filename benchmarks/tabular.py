@@ -20,12 +20,12 @@ from onesided.methods import METHODS
 BUDGETS: Mapping[str, Budget] = {
     "breast-cancer": Budget(
         data={},  # as published by the library: 30 labelled, 200 unlabelled
-        network={"name": "mlp", "width": 0.25},
+        backbone={"name": "mlp", "width": 0.25},
         train={"epochs": 100, "batch_size": 32, "learning_rate": 0.002},
     ),
     "digit-vectors": Budget(
         data={},  # as published by the library: 40 labelled, 800 unlabelled
-        network={"name": "mlp", "width": 0.5},
+        backbone={"name": "mlp", "width": 0.5},
         train={"epochs": 60, "batch_size": 64, "learning_rate": 0.002},
     ),
 }
@@ -36,10 +36,10 @@ QUICK: Mapping[str, Budget] = {
         data={
             "positives": 16,
             "unlabelled": 32,
-            "validation_positives": 10,
-            "validation_unlabelled": 20,
+            "held_out_positives": 10,
+            "held_out_unlabelled": 20,
         },
-        network={"name": "mlp", "width": 0.125},
+        backbone={"name": "mlp", "width": 0.125},
         train={"epochs": 3, "batch_size": 16, "learning_rate": 0.002},
     ),
 }

@@ -9,10 +9,10 @@ TOY = Budget(
     data={
         "positives": 16,
         "unlabelled": 32,  # below 50 rows a run draws no map of features, which takes a second
-        "validation_positives": 10,
-        "validation_unlabelled": 20,
+        "held_out_positives": 10,
+        "held_out_unlabelled": 20,
     },
-    network={"name": "auto", "width": 0.125},
+    backbone={"name": "auto", "width": 0.125},
     train={"epochs": 1, "batch_size": 16, "learning_rate": 0.002},
 )
 
@@ -84,7 +84,7 @@ def fake_content(*runs: dict[str, Any], pairs: list[list[str]] | None = None) ->
             "exact": {
                 "digits": {
                     "data": {"positives": 40, "unlabelled": 800, "prior": 0.4},
-                    "network": {"name": "small", "width": 0.25},
+                    "backbone": {"name": "small", "width": 0.25},
                     "train": {
                         "epochs": 60,
                         "batch_size": 64,

@@ -263,7 +263,7 @@ def test_the_time_of_an_interrupted_run_is_that_of_all_its_parts(tmp_path: Path)
 
 
 def test_rows_at_different_budgets_are_refused() -> None:
-    more = Budget(TOY.data, TOY.network, {**TOY.train, "epochs": 2})
+    more = Budget(TOY.data, TOY.backbone, {**TOY.train, "epochs": 2})
     with pytest.raises(ConfigError, match="'uPU' and 'CE' have different budgets on toy-images"):
         toy_grid(toy_entry("CE", "ce"), toy_entry("uPU", "upu", budget=more))
 

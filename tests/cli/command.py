@@ -13,7 +13,7 @@ from onesided.cli import main
 
 TINY = (
     *("--method", "ce", "--epochs", "1", "--device", "cpu"),
-    *("--set", "network.width=0.125", "--set", "train.batch_size=16"),
+    *("--set", "backbone.width=0.125", "--set", "train.batch_size=16"),
 )
 """Settings of a training that takes a second."""
 

@@ -97,7 +97,7 @@ def test_lagam_runs_on_own_folders_with_known_negatives(data: Path, tmp_path: Pa
     assert fit(data, run, *words, "--compare", "nnpu", "--prior", "0.4").exit_code == 0
     roles = (run / "split.csv").read_text()
     assert roles.count(",clean\n") == 20
-    assert roles.count(",validation-negative\n") == 2
+    assert roles.count(",held-out-negative\n") == 2
     result, beside = (
         json.loads((path / "result.json").read_text()) for path in (run, run / "compare" / "nnpu")
     )

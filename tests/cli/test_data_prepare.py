@@ -44,8 +44,8 @@ def test_json_is_one_document(event: Path) -> None:
 
 
 def test_a_prepared_set_can_be_trained_on(event: Path, tmp_path: Path) -> None:
-    sizes = {"positives": 10, "unlabelled": 20, "validation_positives": 0}
-    sizes["validation_unlabelled"] = 0
+    sizes = {"positives": 10, "unlabelled": 20, "held_out_positives": 0}
+    sizes["held_out_unlabelled"] = 0
     settings = [word for key, value in sizes.items() for word in ("--set", f"data.{key}={value}")]
     words = ("fit", "--data", "xbd", "--root", event, "-o", tmp_path / "run", *TINY, *settings)
     before = call(*words, "--allow-degenerate", "--quiet")

@@ -47,7 +47,7 @@ def test_every_item_has_a_role(trained: Path) -> None:
     assert len(roles) == 90
     assert {role for item, role in roles.items() if item.startswith("P/")} == {
         "train-positive",
-        "validation-positive",
+        "held-out-positive",
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 from safetensors.torch import save_file
 
 from onesided.core.rng import generator
-from onesided.nets.build import NetworkConfig, build_backbone
+from onesided.nets.build import BackboneConfig, build_backbone
 from onesided.nets.pretrained import PACKAGE
 from tests.cli.command import TINY, assert_refused, call, fit
 
@@ -15,7 +15,7 @@ from tests.cli.command import TINY, assert_refused, call, fit
 @pytest.fixture
 def weights(tmp_path: Path) -> Path:
     """Weights for the network of `fit` and the images of the shared folders."""
-    network = NetworkConfig(width=0.125)
+    network = BackboneConfig(width=0.125)
     drawn = build_backbone(network, (3, 8, 8), [0.5] * 3, [0.5] * 3, generator(1))
     save_file(drawn.state_dict(), tmp_path / "mine.safetensors")
     return tmp_path / "mine.safetensors"
@@ -57,7 +57,7 @@ def test_the_network_and_its_weights_are_said(
         (("--freeze",), "must have learned before"),
         (("--weights", "lost.safetensors"), "There is no file of weights lost.safetensors"),
         (("--weights", "some.pth"), "no .safetensors file"),
-        (("--set", "network.weights=pretrained"), "no published weights for auto"),
+        (("--set", "backbone.weights=pretrained"), "no published weights for auto"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(
@@ -71,6 +71,6 @@ def test_what_cannot_be_is_refused_in_a_sentence(
 def test_weights_of_another_network_are_refused_by_the_first_name(
     shared_data: Path, weights: Path, tmp_path: Path
 ) -> None:
-    words = ("--weights", weights, "--backbone", "resnet18", "--set", "network.width=1.0")
+    words = ("--weights", weights, "--backbone", "resnet18", "--set", "backbone.width=1.0")
     outcome = fit(shared_data, tmp_path / "run", *words)
     assert_refused(outcome, "do not fit the network PreActivationResNet", "they lack 'st")

@@ -11,7 +11,7 @@ import pytest
 
 WORDS = [
     *("fit", "--data", "toy-images", "--method", "ncpu", "--epochs", "12"),
-    *("--set", "network.width=0.125", "--set", "train.batch_size=16"),
+    *("--set", "backbone.width=0.125", "--set", "train.batch_size=16"),
     *("--set", "method.projector_width=16", "--set", "train.save_minutes=0.001"),
     *("--quiet", "--allow-degenerate"),
 ]

@@ -23,7 +23,7 @@ from tests.cli.pictures import draw_data
 EPOCHS = 12
 WORDS = (
     *("--method", "ncpu", "--epochs", str(EPOCHS), "--device", "cpu", "--quiet"),
-    *("--set", "network.width=0.125", "--set", "train.batch_size=16"),
+    *("--set", "backbone.width=0.125", "--set", "train.batch_size=16"),
     *("--set", "method.projector_width=16", "--set", "train.save_minutes=0.0001"),
     "--allow-degenerate",
 )

@@ -14,14 +14,14 @@ from safetensors.torch import save_file
 from onesided.core.config import read_toml
 from onesided.geo.input.vector import Layer, read_layer
 from onesided.metrics.pu import proxy_auc
-from onesided.nets.build import NetworkConfig, build_backbone
+from onesided.nets.build import BackboneConfig, build_backbone
 from onesided.storage.lock import alone
 from tests.cli.command import Outcome, assert_refused, call, contents
 from tests.cli.pictures import BLUE, RED, draw
 from tests.geo.fakes import FakeScene, write_geotiff_scene, write_xbd_event
 from tests.geo.rasters import noise, write_tiff
 
-SMALL = ("--size", "16", "--set", "network.width=0.25", "--set", "train.batch_size=16")
+SMALL = ("--size", "16", "--set", "backbone.width=0.25", "--set", "train.batch_size=16")
 TINY = ("--method", "ce", "--epochs", "1", "--allow-degenerate", *SMALL)
 COUNT, EPOCHS = 144, 24
 
@@ -144,7 +144,7 @@ def test_a_map_by_features_of_a_frozen_network_is_drawn_again_without_their_file
     scene: FakeScene, tmp_path: Path
 ) -> None:
     weights = tmp_path / "mine.safetensors"
-    drawn = build_backbone(NetworkConfig(width=0.25), (3, 16, 16), [0.5] * 3, [0.5] * 3)
+    drawn = build_backbone(BackboneConfig(width=0.25), (3, 16, 16), [0.5] * 3, [0.5] * 3)
     save_file(drawn.state_dict(), weights)
     made = tmp_path / "made.gpkg"
     words = ("--epochs", "1", "--allow-degenerate", *SMALL, "--weights", weights, "--freeze")

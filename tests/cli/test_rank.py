@@ -133,7 +133,7 @@ def test_truncated_weights_are_refused(run: Path, data: Path, kept: int) -> None
 
 def test_weights_of_another_network_are_refused(run: Path, data: Path, tmp_path: Path) -> None:
     model = json.loads((run / "model.json").read_text())
-    model["network"]["width"] = 0.25
+    model["backbone"]["width"] = 0.25
     (run / "model.json").write_text(json.dumps(model))
     outcome = call("rank", run, data / "U", "-o", data / "ranked.csv")
     assert_refused(outcome, "model.safetensors does not fit model.json")

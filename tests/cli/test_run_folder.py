@@ -39,7 +39,7 @@ def test_exchanged_held_out_pictures_do_not_give_other_figures_silently(
 ) -> None:
     with (run / "split.csv").open(newline="") as file:
         held_out = [
-            row["item"] for row in csv.DictReader(file) if row["role"] == "validation-unlabelled"
+            row["item"] for row in csv.DictReader(file) if row["role"] == "held-out-unlabelled"
         ]
     draw(data / held_out[0], seed=999)
     if not finished:

@@ -19,7 +19,7 @@ from onesided.engine.predict import Predictor
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.base import Method, MethodConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 
 SEED = 3
 EPOCHS = 3
@@ -69,8 +69,8 @@ def toy_split(seed: int = 57) -> PUSplit:
         positives=24,
         unlabelled=72,
         prior=0.4,
-        validation_positives=12,
-        validation_unlabelled=24,
+        held_out_positives=12,
+        held_out_unlabelled=24,
         clean=8,
         seed=seed,
     )
@@ -88,7 +88,7 @@ def build(case: Case, split: PUSplit, *, normalisation: str = "batch") -> Method
         batch_size=24,
         seed=SEED,
     )
-    network = NetworkConfig.from_settings({"width": 0.125, "normalisation": normalisation})
+    network = BackboneConfig.from_settings({"width": 0.125, "normalisation": normalisation})
     channels = split.sample_shape[0]
     backbone = build_backbone(
         network, split.sample_shape, [0.5] * channels, [0.25] * channels, generator(SEED, "net")

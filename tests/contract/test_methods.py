@@ -20,7 +20,7 @@ from onesided.engine.log import Row
 from onesided.engine.model_file import ModelDescription, load_model, save_model
 from onesided.methods import METHODS
 from onesided.methods.base import GradientMethod
-from onesided.nets.build import NetworkConfig
+from onesided.nets.build import BackboneConfig
 from tests.contract.cases import (
     CASES,
     EPOCHS,
@@ -212,7 +212,7 @@ def test_a_saved_model_scores_as_the_trained_one(case: Case, tmp_path: Path) -> 
         ModelDescription(
             method=case.name,
             settings=case.config().model_dump(mode="json"),
-            network=NetworkConfig(width=0.125),
+            backbone=BackboneConfig(width=0.125),
             sample_shape=split.sample_shape,
             mean=(0.5,) * channels,
             std=(0.25,) * channels,

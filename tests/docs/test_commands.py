@@ -14,7 +14,7 @@ from tests.docs.test_examples import python_blocks
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ["README.md", "docs/quickstart.md", "docs/faq.md", "docs/evaluation.md"]
 
-SHORT = ("--epochs", "1", "--device", "cpu", "--set", "network.width=0.125")
+SHORT = ("--epochs", "1", "--device", "cpu", "--set", "backbone.width=0.125")
 """What makes a training of the documents take a second."""
 
 

@@ -9,7 +9,7 @@ import torch
 from onesided.engine.memory_format import arrange
 from onesided.engine.model_file import ModelDescription, load_model, save_model
 from onesided.methods.base import GradientMethod
-from onesided.nets.build import NetworkConfig
+from onesided.nets.build import BackboneConfig
 from tests.contract.cases import Case, build, equal_states, toy_split, train
 
 CPU = torch.device("cpu")
@@ -73,7 +73,7 @@ def test_a_saved_model_holds_the_same_bytes_however_it_was_laid_out(tmp_path: Pa
     description = ModelDescription(
         method="ncpu",
         settings=Case("ncpu").config().model_dump(mode="json"),
-        network=NetworkConfig(width=0.125),
+        backbone=BackboneConfig(width=0.125),
         sample_shape=shape,
         mean=(0.5,) * shape[0],
         std=(0.25,) * shape[0],

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-TINY: dict[str, Any] = {"network": {"width": 0.125}, "train": {"batch_size": 16}}
+TINY: dict[str, Any] = {"backbone": {"width": 0.125}, "train": {"batch_size": 16}}
 """Settings of a narrow network."""
 
 

@@ -32,7 +32,7 @@ TRAINED_IN_NO_TIME = PUClassifier(
     epochs=5,
     min_positives=1,
     settings={
-        "network": {"width": 0.05},
+        "backbone": {"width": 0.05},
         "train": {"batch_size": 4, "learning_rate": 0.05},
     },
 )

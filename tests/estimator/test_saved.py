@@ -18,7 +18,7 @@ from tests.estimator.clouds import TINY, two_clouds, two_greys
 # A second of training makes a poor model, and that is not what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::onesided.estimator.DegenerateModelWarning")
 
-COMMANDS_SETTINGS = {"network": {"width": 0.125}, "train": {"batch_size": 16}}
+COMMANDS_SETTINGS = {"backbone": {"width": 0.125}, "train": {"batch_size": 16}}
 
 
 @pytest.fixture(scope="module")

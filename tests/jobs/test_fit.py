@@ -16,7 +16,7 @@ from onesided.run import execute, folder, problem
 from onesided.run.config import RunConfig
 from tests.cli.pictures import draw_data
 
-SMALL = {"network": {"width": 0.125}, "train": {"batch_size": 16, "device": "cpu"}}
+SMALL = {"backbone": {"width": 0.125}, "train": {"batch_size": 16, "device": "cpu"}}
 ONCE = {
     "training_split": problem,
     "check_needs": problem,

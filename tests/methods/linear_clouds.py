@@ -42,16 +42,16 @@ class Clouds:
     """P and U to train on, as many held out, and a test set."""
 
     train: PUDataset
-    validation: PUDataset
+    held_out: PUDataset
     test: LabelledDataset
 
     def sweep(self, method: GradientMethod, clock: Clock) -> MethodSweep:
-        parts = {"train": self.train, "validation": self.validation}
+        parts = {"train": self.train, "held_out": self.held_out}
         return MethodSweep(method, parts, "vector", torch.device("cpu"), clock)
 
     def with_held_out(self, values: np.ndarray) -> "Clouds":
         """Return the same problem with other points held out."""
-        return replace(self, validation=replace(self.validation, values=_all(values)))
+        return replace(self, held_out=replace(self.held_out, values=_all(values)))
 
     def accuracy(self, method: GradientMethod) -> float:
         """Share of the test set that a score above one half gets right."""

@@ -12,7 +12,7 @@ from onesided.core.clock import Clock, Pace
 from onesided.core.errors import ConfigError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.methods.distpu import ALIGN, MIX, DistPU, DistPUConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 
 ROWS, BATCH, PRIOR = 12, 8, 0.4
 
@@ -20,7 +20,7 @@ ROWS, BATCH, PRIOR = 12, 8, 0.4
 def method(**settings: object) -> DistPU:
     facts = DataFacts(rows=ROWS, labelled=3, sample_shape=(2,), prior=PRIOR)
     with seeded(0, "test"):
-        backbone = build_backbone(NetworkConfig(width=0.05), (2,), (0.0, 0.0), (1.0, 1.0))
+        backbone = build_backbone(BackboneConfig(width=0.05), (2,), (0.0, 0.0), (1.0, 1.0))
         return DistPUConfig.from_settings(settings).build(facts, backbone).double()
 
 

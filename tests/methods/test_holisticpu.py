@@ -11,7 +11,7 @@ from onesided.core.clock import Clock
 from onesided.core.errors import ConfigError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.methods.holisticpu import OBSERVE, TEACH, HolisticPU, HolisticPUConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 
 ROWS, BATCH = 12, 8
 
@@ -19,7 +19,7 @@ ROWS, BATCH = 12, 8
 def method(**settings: object) -> HolisticPU:
     facts = DataFacts(rows=ROWS, labelled=3, sample_shape=(2,), batch_size=BATCH, seed=5)
     with seeded(0, "test"):
-        backbone = build_backbone(NetworkConfig(width=0.05), (2,), (0.0, 0.0), (1.0, 1.0))
+        backbone = build_backbone(BackboneConfig(width=0.05), (2,), (0.0, 0.0), (1.0, 1.0))
         return HolisticPUConfig.from_settings(settings).build(facts, backbone).double()
 
 

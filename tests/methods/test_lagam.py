@@ -13,7 +13,7 @@ from onesided.core.config import Settings
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.lagam import EMBEDDING, LaGAM, LaGAMConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from onesided.run.presets import recipe_settings
 from tests.methods.slow_lagam import BATCH, ROWS, SlowLaGAM
 from tests.methods.two_clouds import learn
@@ -26,7 +26,7 @@ def method(**settings: object) -> LaGAM:
     config = LaGAMConfig.from_settings({**SMALL, **settings})
     facts = DataFacts(rows=ROWS, labelled=3, sample_shape=(2,))
     with seeded(0, "test"):
-        backbone = build_backbone(NetworkConfig(width=0.03), (2,), [0, 0], [1, 1])
+        backbone = build_backbone(BackboneConfig(width=0.03), (2,), [0, 0], [1, 1])
         return config.build(facts, backbone).double()
 
 

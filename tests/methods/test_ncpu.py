@@ -14,7 +14,7 @@ from onesided.core.errors import ConfigError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.methods.alignment import EMBEDDING
 from onesided.methods.ncpu import NcPU, NcPUConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 
 ROWS, BATCH = 12, 8
 VARIANTS = NcPUConfig.switches
@@ -24,7 +24,7 @@ def method(**settings: object) -> NcPU:
     config = NcPUConfig.from_settings({"projector_width": 8, "warmup_epochs": 1, **settings})
     facts = DataFacts(rows=ROWS, labelled=3, sample_shape=(2,))
     with seeded(0, "test"):
-        backbone = build_backbone(NetworkConfig(width=0.05), (2,), [0, 0], [1, 1])
+        backbone = build_backbone(BackboneConfig(width=0.05), (2,), [0, 0], [1, 1])
         return config.build(facts, backbone).double()
 
 

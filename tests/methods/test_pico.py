@@ -10,7 +10,7 @@ from onesided.core.config import Settings
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.pico import EMBEDDING, PiCO, PiCOConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from onesided.run.presets import recipe_settings
 from onesided.state.prototypes import Prototypes
 from tests.methods.slow_pico import BATCH, QUEUE, ROWS, SlowPiCO
@@ -25,7 +25,7 @@ def method(**settings: object) -> PiCO:
     config = PiCOConfig.from_settings({**SMALL, **settings})
     facts = DataFacts(rows=ROWS, labelled=3, sample_shape=(2,))
     with seeded(0, "test"):
-        backbone = build_backbone(NetworkConfig(width=0.05), (2,), [0, 0], [1, 1])
+        backbone = build_backbone(BackboneConfig(width=0.05), (2,), [0, 0], [1, 1])
         return config.build(facts, backbone).double()
 
 

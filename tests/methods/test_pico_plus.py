@@ -12,7 +12,7 @@ from onesided.core.config import Settings
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.methods.pico import EMBEDDING, PiCOConfig
 from onesided.methods.pico_plus import PiCOPlus
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from tests.methods.slow_pico import BATCH, QUEUE, ROWS
 from tests.methods.slow_pico_plus import SlowPiCOPlus
 from tests.methods.two_clouds import learn
@@ -32,7 +32,7 @@ def method(**settings: object) -> PiCOPlus:
     config = PiCOConfig.from_settings({**SMALL, **settings})
     facts = DataFacts(rows=ROWS, labelled=3, sample_shape=(2,))
     with seeded(0, "test"):
-        backbone = build_backbone(NetworkConfig(width=0.05), (2,), [0, 0], [1, 1])
+        backbone = build_backbone(BackboneConfig(width=0.05), (2,), [0, 0], [1, 1])
         built = config.build(facts, backbone)
     assert isinstance(built, PiCOPlus)
     return built.double()

@@ -20,7 +20,7 @@ from onesided.methods import METHODS
 from onesided.methods.alignment import EMBEDDING
 from onesided.methods.risk import Evidence, RiskConfig, RiskMethod
 from onesided.metrics.truth import TruthMetrics, truth_metrics
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 
 PRIOR = 0.4
 SEEDS = (0, 1, 2)
@@ -154,7 +154,7 @@ def small(name: str, **settings: object) -> RiskMethod:
     config = METHODS[name].from_settings({"projector_width": 8, **settings})
     facts = DataFacts(rows=6, labelled=2, sample_shape=(2,), prior=PRIOR)
     with seeded(0, "risk"):
-        backbone = build_backbone(NetworkConfig(width=0.05), (2,), [0, 0], [1, 1])
+        backbone = build_backbone(BackboneConfig(width=0.05), (2,), [0, 0], [1, 1])
         method = config.build(facts, backbone)
     assert isinstance(method, RiskMethod)
     return method
@@ -244,7 +244,7 @@ def test_a_prior_that_is_no_share_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize(("prior", "warned"), [(0.9, False), (0.97, True), (1.0, False)])
 def test_imbpu_warns_of_a_prior_near_one(prior: float, warned: bool) -> None:
-    backbone = build_backbone(NetworkConfig(), (3,), [0.0] * 3, [1.0] * 3)
+    backbone = build_backbone(BackboneConfig(), (3,), [0.0] * 3, [1.0] * 3)
     facts = DataFacts(rows=20, labelled=5, sample_shape=(3,), prior=prior)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

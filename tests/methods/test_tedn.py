@@ -13,7 +13,7 @@ from onesided.core.clock import Clock
 from onesided.core.errors import ContractError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.methods.tedn import TEDn, TEDnConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from onesided.priors.bbe import best_bin
 from tests.methods.linear_clouds import (
     POSITIVES,
@@ -114,7 +114,7 @@ def test_a_batch_whose_unlabelled_part_is_rejected_gives_no_gradient() -> None:
 
 def test_a_batch_that_is_rejected_but_for_one_row_passes_batch_normalisation() -> None:
     with seeded(0, "test"):
-        backbone = build_backbone(NetworkConfig(width=0.05), (2,), [0, 0], [1, 1])
+        backbone = build_backbone(BackboneConfig(width=0.05), (2,), [0, 0], [1, 1])
         ours = TEDnConfig().build(DataFacts(ROWS, LABELLED, (2,)), backbone)
     ours.kept.keep[LABELLED:] = False
     batch = batch_of([0, 8, 9])
@@ -147,8 +147,8 @@ def test_the_prior_is_the_best_bin_of_held_out_scores() -> None:
     ours, data = untrained(warmup_epochs=1)
     ranking_by_first_coordinate(ours)
     ours.begin_epoch(at(1), data.sweep(ours, at(1)))
-    scores = data.validation.values.take(slice(None))[:, 0]
-    held_out = data.validation.labelled
+    scores = data.held_out.values.take(slice(None))[:, 0]
+    held_out = data.held_out.labelled
     assert float(ours.prior) == best_bin(scores[held_out], scores[~held_out]).ratio
     assert 0.35 < float(ours.prior) < 0.44
 
@@ -179,8 +179,8 @@ def test_during_the_warm_start_the_prior_is_told_and_nothing_is_rejected() -> No
 def test_a_prior_of_zero_rejects_nobody() -> None:
     ours, data = untrained(warmup_epochs=1)
     ranking_by_first_coordinate(ours)
-    far_apart = data.validation.values.take(slice(None))
-    far_apart[~data.validation.labelled] -= 100
+    far_apart = data.held_out.values.take(slice(None))
+    far_apart[~data.held_out.labelled] -= 100
     ours.begin_epoch(at(1), data.with_held_out(far_apart).sweep(ours, at(1)))
     assert float(ours.prior) == 0
     assert ours.kept.keep.all()
@@ -189,7 +189,7 @@ def test_a_prior_of_zero_rejects_nobody() -> None:
 def test_a_prior_of_one_leaves_a_batch_of_negatives() -> None:
     ours, data = untrained(warmup_epochs=1)
     ranking_by_first_coordinate(ours)
-    in_one_place = np.zeros_like(data.validation.values.take(slice(None)))
+    in_one_place = np.zeros_like(data.held_out.values.take(slice(None)))
     ours.begin_epoch(at(1), data.with_held_out(in_one_place).sweep(ours, at(1)))
     assert float(ours.prior) == 1
     assert int(ours.kept.keep[POSITIVES:].sum()) == 200
@@ -199,7 +199,7 @@ def test_without_held_out_data_it_stops_and_says_what_is_missing() -> None:
     ours, data = untrained(warmup_epochs=1)
     sweep = data.sweep(ours, at(1))
     alone = replace(sweep, parts={"train": data.train})
-    with pytest.raises(ContractError, match="validation"):
+    with pytest.raises(ContractError, match="held_out"):
         ours.begin_epoch(at(1), alone)
 
 

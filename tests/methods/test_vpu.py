@@ -11,7 +11,7 @@ from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.core.rng import numpy_generator
 from onesided.methods.vpu import VPU, VPUConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from tests.methods.linear_clouds import Untouched
 
 SEED = 5
@@ -116,7 +116,7 @@ def test_without_weight_nothing_is_mixed() -> None:
 @pytest.mark.parametrize(("positives", "unlabelled"), [(0, 8), (8, 0), (1, 7)])
 def test_a_batch_that_lacks_partners_still_gives_a_number(positives: int, unlabelled: int) -> None:
     with seeded(0, "test"):
-        backbone = build_backbone(NetworkConfig(width=0.05), (2,), [0, 0], [1, 1])
+        backbone = build_backbone(BackboneConfig(width=0.05), (2,), [0, 0], [1, 1])
         ours = VPUConfig().build(DataFacts(rows=8, labelled=4, sample_shape=(2,)), backbone)
     whole = random_batch(1, positives, unlabelled)
     batch = PUBatch(whole.row, whole.labelled, {"classify": whole.views["classify"].float()})

@@ -131,14 +131,14 @@ def weight_of(ours: VPU) -> float:
 @pytest.mark.parametrize("weights", [[0.5, 2.0, -1.0], [2.0, 0.5, -1.0], [-1.0, 0.5, 2.0]])
 def test_the_epoch_with_the_lowest_held_out_loss_is_kept(weights: list[float]) -> None:
     data = clouds(1)
-    first = points(data.validation)[:, 0]
-    best = min(weights, key=lambda weight: loss_of(weight * first, data.validation))
+    first = points(data.held_out)[:, 0]
+    best = min(weights, key=lambda weight: loss_of(weight * first, data.held_out))
     assert weight_of(run_through(data, weights)) == best == 2.0
 
 
 def test_the_choice_is_made_on_held_out_data() -> None:
     data = clouds(1)
-    mirrored = data.with_held_out(-points(data.validation).numpy())
+    mirrored = data.with_held_out(-points(data.held_out).numpy())
     assert weight_of(run_through(data, [2.0, -1.0])) == 2.0
     assert weight_of(run_through(mirrored, [2.0, -1.0])) == -1.0
 

@@ -13,7 +13,7 @@ from onesided.core.errors import ConfigError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.wsc import EMBEDDING, WSC, WSCConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from onesided.run.presets import recipe_settings
 from onesided.state.transition import KnownTransition, LearnedTransition
 from tests.methods.slow_wsc import BATCH, EPOCHS, ROWS, SlowWSC
@@ -28,7 +28,7 @@ def method(**settings: object) -> WSC:
     config = WSCConfig.from_settings({"projector_width": 8, **settings})
     facts = DataFacts(rows=ROWS, labelled=3, sample_shape=(2,))
     with seeded(0, "test"):
-        backbone = build_backbone(NetworkConfig(width=0.05), (2,), [0, 0], [1, 1])
+        backbone = build_backbone(BackboneConfig(width=0.05), (2,), [0, 0], [1, 1])
         return config.build(facts, backbone).double()
 
 

@@ -21,7 +21,7 @@ from onesided.engine.log import EpochLog
 from onesided.engine.predict import Predictor
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.base import GradientMethod, MethodConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 
 
 def toy_split(seed: int, *, positives: int = 100, unlabelled: int = 1000) -> PUSplit:
@@ -47,7 +47,7 @@ def build_for(
     normalisation: str = "batch",
 ) -> GradientMethod:
     """Return the untrained method on a network of two layers of 32 units."""
-    network = NetworkConfig.from_settings({"width": 0.125, "normalisation": normalisation})
+    network = BackboneConfig.from_settings({"width": 0.125, "normalisation": normalisation})
     facts = DataFacts(
         rows=len(split.train),
         labelled=int(split.train.labelled.sum()),

@@ -18,7 +18,7 @@ from onesided.engine.optimise import build_optimizer, descend
 from onesided.engine.sweep import evaluating
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.base import GradientMethod, MethodConfig
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 
 NOISE = {Augment.PLAIN: 0.0, Augment.WEAK: 0.1, Augment.STRONG: 0.3}
 BATCH = 128
@@ -102,7 +102,7 @@ def untrained(config: MethodConfig, data: TwoClouds, seed: int) -> GradientMetho
         batch_size=BATCH,
         seed=seed,
     )
-    network = NetworkConfig(width=0.125, normalisation="none")
+    network = BackboneConfig(width=0.125, normalisation="none")
     with seeded(seed, "method"):
         backbone = build_backbone(
             network, (2,), [0, 0], [1, 1], torch.Generator().manual_seed(seed)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from onesided.core.rng import generator
-from onesided.nets.build import NetworkConfig, build_backbone
+from onesided.nets.build import BackboneConfig, build_backbone
 from onesided.nets.standardise import Backbone
 
 KINDS = [
@@ -24,7 +24,7 @@ few_and_many = pytest.mark.parametrize("count", [4, MANY])
 
 
 def build(name: str, normalisation: str, *, seed: int = 0, mean: float = 0.4) -> Backbone:
-    config = NetworkConfig.from_settings({"name": name, "normalisation": normalisation})
+    config = BackboneConfig.from_settings({"name": name, "normalisation": normalisation})
     statistics = ([mean] * 3, [0.25] * 3)
     return build_backbone(config, (3, 8, 8), *statistics, generator(seed, "backbone"))
 

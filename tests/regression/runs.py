@@ -35,8 +35,8 @@ Record = dict[str, Any]
 def trained(case: Case, folder: Path) -> Record:
     """Train a method for three epochs on toy images and return what the run folder holds."""
     settings = {f"method.{key}": value for key, value in case.settings.items()}
-    settings |= {"network.width": 0.125, "train.batch_size": 24, "data.clean": 8}
-    settings |= {"data.validation_positives": 24, "data.validation_unlabelled": 60}
+    settings |= {"backbone.width": 0.125, "train.batch_size": 24, "data.clean": 8}
+    settings |= {"data.held_out_positives": 24, "data.held_out_unlabelled": 60}
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     return _finished(
         *("fit", "--data", "toy-images", "--method", case.name, "--prior", "0.4"),

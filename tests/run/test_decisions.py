@@ -11,7 +11,7 @@ from onesided.engine.model_file import ModelDescription
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.registry import OWN_SCORES
 from onesided.metrics.threshold_rules import HALF, parse_rule
-from onesided.nets.build import NetworkConfig
+from onesided.nets.build import BackboneConfig
 from onesided.run.compare import move_thresholds
 from onesided.run.decisions import (
     check_rule,
@@ -253,7 +253,7 @@ def finished(folder: Path, scored: Scored, prior: PriorUsed | None = None) -> Pa
     model = ModelDescription(
         method="ncpu",
         settings={},
-        network=NetworkConfig(),
+        backbone=BackboneConfig(),
         sample_shape=(1,),
         mean=(0.0,),
         std=(1.0,),

@@ -22,7 +22,7 @@ from onesided.core.errors import (
 from onesided.core.rng import generator
 from onesided.engine.fit import Watcher
 from onesided.engine.model_file import ModelDescription, load_model, save_model
-from onesided.nets.build import NetworkConfig, build_backbone
+from onesided.nets.build import BackboneConfig, build_backbone
 from onesided.run.config import RunConfig
 from onesided.run.embed import embed
 from onesided.run.execute import build_method, train
@@ -32,13 +32,13 @@ from onesided.run.problem import Problem, build_problem
 from tests.run.running import run_in
 
 CPU = torch.device("cpu")
-SMALL = NetworkConfig(name="small", width=0.125)
+SMALL = BackboneConfig(name="small", width=0.125)
 
 
 @pytest.fixture(scope="module")
 def loaded() -> LoadedData:
     """Tiny images: P, U, a held-out part and a test part."""
-    return load_data(config("none", trained="all").data)
+    return load_data(config("none", freeze=False).data)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory, loaded: LoadedData) -> Pat
 
 
 def config(
-    weights: Path | str, *, trained: str, method: str = "ce", settings: object = None
+    weights: Path | str, *, freeze: bool, method: str = "ce", settings: object = None
 ) -> RunConfig:
     return RunConfig.from_settings(
         {
@@ -61,11 +61,11 @@ def config(
                 # Below the fifty rows from which the report draws a map, which takes seconds.
                 "positives": 18,
                 "unlabelled": 30,
-                "validation_positives": 12,
-                "validation_unlabelled": 30,
+                "held_out_positives": 12,
+                "held_out_unlabelled": 30,
             },
             "method": {"name": method, **(settings if isinstance(settings, dict) else {})},
-            "network": {**SMALL.model_dump(), "weights": str(weights), "trained": trained},
+            "backbone": {**SMALL.model_dump(), "weights": str(weights), "freeze": freeze},
             "train": {"epochs": 2, "batch_size": 16, "learning_rate": 0.01, "device": "cpu"},
         }
     )
@@ -79,7 +79,7 @@ def scores_in(folder: Path) -> dict[str, float]:
 def scores_again(folder: Path, loaded: LoadedData) -> dict[str, float]:
     """The unlabelled images through the model file alone."""
     predictor, _ = load_model(folder)
-    validation = loaded.split.validation
+    validation = loaded.split.held_out
     assert validation is not None
     found: dict[str, float] = {}
     for part in (loaded.split.train, validation):
@@ -92,25 +92,25 @@ def scores_again(folder: Path, loaded: LoadedData) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("trained", ["all", "head"])
+@pytest.mark.parametrize("freeze", [False, True])
 def test_a_saved_model_scores_images_without_the_file_it_started_from(
-    trained: str, weights: Path, loaded: LoadedData, tmp_path: Path
+    freeze: bool, weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
     mine = tmp_path / "mine.safetensors"
     mine.write_bytes(weights.read_bytes())
-    run_in(tmp_path / "run", config(mine, trained=trained), loaded)
+    run_in(tmp_path / "run", config(mine, freeze=freeze), loaded)
     mine.unlink()
     expected, found = scores_in(tmp_path / "run"), scores_again(tmp_path / "run", loaded)
     assert expected.keys() == found.keys()
     assert np.allclose([found[name] for name in expected], list(expected.values()), atol=1e-5)
 
 
-@pytest.mark.parametrize("trained", ["all", "head"])
+@pytest.mark.parametrize("freeze", [False, True])
 @pytest.mark.parametrize("steps", [1, 4])
 def test_a_run_from_given_weights_resumes_to_the_bit(
-    trained: str, steps: int, weights: Path, loaded: LoadedData, tmp_path: Path
+    freeze: bool, steps: int, weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
-    settings = config(weights, trained=trained)
+    settings = config(weights, freeze=freeze)
     left = [steps]
 
     def stop(clock: Clock) -> None:
@@ -129,7 +129,7 @@ def test_a_run_from_given_weights_resumes_to_the_bit(
 def test_a_frozen_network_does_not_change(
     weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
-    run_in(tmp_path / "run", config(weights, trained="head"), loaded)
+    run_in(tmp_path / "run", config(weights, freeze=True), loaded)
     predictor, _ = load_model(tmp_path / "run")
     assert predictor.embedder is not None
     expected = build_backbone(SMALL, loaded.split.sample_shape, [0.4] * 3, [0.2] * 3, generator(7))
@@ -138,7 +138,7 @@ def test_a_frozen_network_does_not_change(
 
 
 def test_fine_tuning_starts_from_the_file_and_leaves_it(weights: Path, loaded: LoadedData) -> None:
-    settings = config(weights, trained="all")
+    settings = config(weights, freeze=False)
     start = torch.cat([p.flatten() for p in expected_start(loaded).parameters()])
     problem = build_problem(settings, loaded)
     untrained = build_method(problem, None)
@@ -158,7 +158,7 @@ def flat(method: torch.nn.Module) -> torch.Tensor:
 
 
 def test_features_are_those_of_each_image_alone(weights: Path, loaded: LoadedData) -> None:
-    frozen = config(weights, trained="head")
+    frozen = config(weights, freeze=True)
     seen = embed(build_problem(frozen, loaded))
     assert seen.split.kind == "vector"
     assert seen.split.test is not None
@@ -179,7 +179,7 @@ def test_features_are_those_of_each_image_alone(weights: Path, loaded: LoadedDat
 def test_every_image_is_looked_at_once_and_never_again(
     weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
-    frozen = config(weights, trained="head")
+    frozen = config(weights, freeze=True)
     told: list[tuple[int, int]] = []
 
     def tell(done: int, total: int) -> None:
@@ -190,9 +190,9 @@ def test_every_image_is_looked_at_once_and_never_again(
 
     first = see()
     split = loaded.split
-    assert split.validation is not None
+    assert split.held_out is not None
     assert split.test is not None
-    count = len(split.train) + len(split.validation) + len(split.test)
+    count = len(split.train) + len(split.held_out) + len(split.test)
     assert told[-1] == (count, count)
     told.clear()
     again = see()
@@ -204,7 +204,7 @@ def test_every_image_is_looked_at_once_and_never_again(
 def test_features_in_memory_are_those_in_the_file(
     weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
-    frozen = config(weights, trained="head")
+    frozen = config(weights, freeze=True)
     in_memory = embed(build_problem(frozen, loaded))
     in_file = embed(build_problem(frozen, loaded), cache=tmp_path / FEATURES)
     everything = slice(None)
@@ -215,9 +215,9 @@ def test_features_in_memory_are_those_in_the_file(
 
 
 def test_the_images_behind_the_features_stay_at_hand(weights: Path, loaded: LoadedData) -> None:
-    seen = embed(build_problem(config(weights, trained="head"), loaded))
+    seen = embed(build_problem(config(weights, freeze=True), loaded))
     assert seen.data.source is loaded
-    problem = build_problem(config(weights, trained="all"), loaded)
+    problem = build_problem(config(weights, freeze=False), loaded)
     assert embed(problem) is problem
 
 
@@ -230,13 +230,13 @@ def test_a_damaged_file_of_features_is_refused_with_the_remedy(
         np.save(path, np.zeros((3, 2), dtype=np.float32))
     else:
         path.write_bytes(damage)
-    frozen = config(weights, trained="head")
+    frozen = config(weights, freeze=True)
     with pytest.raises(CheckpointError, match="Remove it and give the same command again"):
         embed(build_problem(frozen, loaded), cache=path)
 
 
 def test_a_frozen_network_for_vectors_is_refused(weights: Path) -> None:
-    frozen = config(weights, trained="head")
+    frozen = config(weights, freeze=True)
     vectors = load_data(RunConfig.from_settings({"data": {"name": "toy-vectors"}}).data)
     problem = build_problem(frozen, vectors)
     with pytest.raises(ConfigError, match="takes images, and this data are vectors of 2 numbers"):
@@ -248,12 +248,12 @@ def test_another_file_of_weights_is_another_run(
 ) -> None:
     mine = tmp_path / "mine.safetensors"
     mine.write_bytes(weights.read_bytes())
-    run_in(tmp_path / "run", config(mine, trained="head"), loaded)
-    run_in(tmp_path / "run", config(weights, trained="head"), loaded)  # the same, elsewhere
+    run_in(tmp_path / "run", config(mine, freeze=True), loaded)
+    run_in(tmp_path / "run", config(weights, freeze=True), loaded)  # the same, elsewhere
     other = build_backbone(SMALL, loaded.split.sample_shape, [0.4] * 3, [0.2] * 3, generator(8))
     save_file(other.state_dict(), mine)
     with pytest.raises(OnesidedError, match="holds another run"):
-        run_in(tmp_path / "run", config(mine, trained="head"), loaded)
+        run_in(tmp_path / "run", config(mine, freeze=True), loaded)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_another_file_of_weights_is_another_run(
 def test_methods_learn_on_frozen_features_and_score_images(
     method: str, settings: object, weights: Path, loaded: LoadedData
 ) -> None:
-    frozen = config(weights, trained="head", method=method, settings=settings)
+    frozen = config(weights, freeze=True, method=method, settings=settings)
     trained = train(embed(build_problem(frozen, loaded)))
     assert loaded.split.test is not None
     scores = trained.predictor.scores(loaded.split.test.values)
@@ -277,7 +277,7 @@ def test_a_model_on_features_is_not_saved_without_its_eyes(
     description = ModelDescription(
         method="ce",
         settings={},
-        network=config(weights, trained="head").network,
+        backbone=config(weights, freeze=True).backbone,
         sample_shape=loaded.split.sample_shape,
         mean=loaded.mean,
         std=loaded.std,
@@ -294,7 +294,7 @@ def names_in(folder: Path) -> Sequence[str]:
 def test_overwriting_a_run_removes_its_features(
     weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
-    run_in(tmp_path / "run", config(weights, trained="head"), loaded)
+    run_in(tmp_path / "run", config(weights, freeze=True), loaded)
     assert FEATURES in names_in(tmp_path / "run")
-    run_in(tmp_path / "run", config(weights, trained="all"), loaded, overwrite=True)
+    run_in(tmp_path / "run", config(weights, freeze=False), loaded, overwrite=True)
     assert FEATURES not in names_in(tmp_path / "run")

@@ -130,7 +130,7 @@ def test_a_run_is_finished_when_it_has_a_result(tmp_path: Path) -> None:
 
 def test_json_never_holds_what_other_programs_cannot_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        RunFolder(tmp_path, "mine").write_json(RESULT, {"auc": float("nan")})
+        write_json(tmp_path / RESULT, {"auc": float("nan")})
     assert not (tmp_path / RESULT).exists()
 
 

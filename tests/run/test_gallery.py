@@ -30,8 +30,8 @@ def arrays(
 ) -> dict[str, np.ndarray]:
     """What was saved for the report; t-SNE takes seconds, so once."""
     path = tmp_path_factory.mktemp("gallery") / "report.npz"
-    assert split.validation is not None
-    scores, held_out = (predictor.scores(p.values) for p in (split.train, split.validation))
+    assert split.held_out is not None
+    scores, held_out = (predictor.scores(p.values) for p in (split.train, split.held_out))
     save_report_data(path, split, scores, held_out, predictor)
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}

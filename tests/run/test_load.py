@@ -60,8 +60,8 @@ def test_statistics_of_many_rows_come_from_rows_all_over_the_set() -> None:
 
 def test_folders_become_a_split_with_a_held_out_part(folders: Path) -> None:
     data = loaded(folders, held_out=0.25)
-    assert data.split.validation is not None
-    assert (len(data.split.train), len(data.split.validation)) == (30, 10)
+    assert data.split.held_out is not None
+    assert (len(data.split.train), len(data.split.held_out)) == (30, 10)
     assert data.split.test is None
     assert data.known_negatives is None
     assert len(data.mean) == len(data.std) == 3

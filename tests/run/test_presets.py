@@ -99,7 +99,7 @@ def test_short_runs_take_the_variant_made_for_them_and_not_the_weights_of_1300_e
 
 
 def test_class_pairs_are_for_features_that_have_formed() -> None:
-    frozen = {"network": {"name": "efficientnet_lite0", "trained": "head"}}
+    frozen = {"backbone": {"name": "efficientnet_lite0", "freeze": True}}
     planned = settings_of("quick", "folders", Amount(1000, 100), frozen)["method"]
     assert (planned["variant"], planned["alignment"]) == ("features", "robust")
     assert preset_of("quick", {})["method"]["alignment"] == "self"
@@ -171,9 +171,9 @@ def test_a_longer_preset_has_more_steps_or_a_wider_network_for_images() -> None:
     quick, standard, evening = (preset_of(name, {}) for name in BUDGETS)
     assert standard["train"]["epochs"] == 4 * quick["train"]["epochs"]
     assert evening["train"]["epochs"] == standard["train"]["epochs"]
-    widths = [settings["network"]["width"] for settings in (quick, standard, evening)]
+    widths = [settings["backbone"]["width"] for settings in (quick, standard, evening)]
     assert widths == sorted(set(widths))
-    assert preset_of("quick", {}, images=False)["network"]["width"] == 1.0
+    assert preset_of("quick", {}, images=False)["backbone"]["width"] == 1.0
 
 
 @pytest.mark.parametrize("method", ["vpu", "tedn", "holisticpu"])
@@ -182,7 +182,7 @@ def test_methods_that_pair_p_with_u_say_so_before_they_are_built(method: str) ->
 
 
 @pytest.mark.parametrize(
-    ("preset", "data", "network", "largest"),
+    ("preset", "data", "backbone", "largest"),
     [
         ("quick", "folders", {}, 64),
         ("quick", "folders", {"name": "efficientnet_lite0"}, 128),
@@ -194,7 +194,7 @@ def test_methods_that_pair_p_with_u_say_so_before_they_are_built(method: str) ->
 def test_quick_looks_at_own_images_of_64_pixels_at_most(
     preset: str, data: str, network: dict[str, Any], largest: int | None
 ) -> None:
-    settings = settings_of(preset, data, Amount(1000, 100), {"network": network})
+    settings = settings_of(preset, data, Amount(1000, 100), {"backbone": network})
     assert settings["data"].get("largest_side") == largest
 
 
@@ -239,7 +239,7 @@ training = "budget"
 steps = 600
 most_epochs = 12
 largest_side = 96
-[network]
+[backbone]
 width = 0.75
 [train]
 learning_rate = 0.3
@@ -260,14 +260,14 @@ def test_a_preset_of_ones_own_decides_what_its_file_says(own: Path) -> None:
     assert settings["train"]["epochs"] == 12  # 17 of 36 steps would be affordable
     assert settings["train"]["learning_rate"] == 0.3
     assert settings["data"]["largest_side"] == 96
-    assert settings["network"]["width"] == 0.75
+    assert settings["backbone"]["width"] == 0.75
     assert settings["method"]["warmup_epochs"] == 2
 
 
 def test_what_a_person_sets_wins_over_the_preset_of_their_own(own: Path) -> None:
     given: dict[str, dict[str, object]] = {
         "train": {"learning_rate": 0.1},
-        "network": {"width": 0.5},
+        "backbone": {"width": 0.5},
         "data": {"largest_side": 32},
         "method": {"warmup_epochs": 4},
     }
@@ -277,13 +277,13 @@ def test_what_a_person_sets_wins_over_the_preset_of_their_own(own: Path) -> None
 
 
 def test_a_preset_may_choose_a_pretrained_network_unless_another_is_asked_for(own: Path) -> None:
-    own.write_text(OWN.replace("width = 0.75", 'name = "efficientnet_lite0"\ntrained = "head"'))
+    own.write_text(OWN.replace("width = 0.75", 'name = "efficientnet_lite0"\nfreeze = true'))
     settings = settings_of(own, "folders", Amount(500, 60))
-    assert settings["network"]["trained"] == "head"
+    assert settings["backbone"]["freeze"] is True
     assert settings["method"]["variant"] == "features"
     assert settings["data"]["largest_side"] == 128
-    another = settings_of(own, "folders", Amount(500, 60), {"network": {"name": "small"}})
-    assert (another["network"]["trained"], another["data"]["largest_side"]) == ("all", 96)
+    another = settings_of(own, "folders", Amount(500, 60), {"backbone": {"name": "small"}})
+    assert (another["backbone"]["freeze"], another["data"]["largest_side"]) == (False, 96)
 
 
 def test_settings_of_one_method_leave_the_others_alone(own: Path) -> None:
@@ -307,7 +307,7 @@ def test_settings_of_one_method_leave_the_others_alone(own: Path) -> None:
         ("learning_rate", "rate", "own.toml [train]: unknown setting 'rate'"),
         ("warmup_epochs", "warmup", "own.toml [method.ncpu]: unknown setting 'warmup'"),
         ("method.ncpu", "method.ncpo", "own.toml [method]: there is no method 'ncpo'. Did you"),
-        ("[network]", "[network", "own.toml is not valid TOML"),
+        ("[backbone]", "[network", "own.toml is not valid TOML"),
     ],
 )
 def test_what_is_wrong_in_a_preset_is_told_with_its_file(
@@ -363,7 +363,7 @@ def test_what_is_known_before_the_data_is_read_holds_after_it() -> None:
     given = {"data": {"name": "folders"}, "train": {"device": "cpu"}, "seed": 4}
     plan = plan_run(given, "quick")
     run = plan.for_data(toy_split())
-    assert (run.data, run.network) == (plan.checked.data, plan.checked.network)
+    assert (run.data, run.backbone) == (plan.checked.data, plan.checked.backbone)
     assert (run.train.device, run.seed) == ("cpu", 4)
     assert run.data.model_dump()["largest_side"] == read_preset("quick").largest_side
 

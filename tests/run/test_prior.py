@@ -20,8 +20,8 @@ def split() -> PUSplit:
         positives=200,
         unlabelled=600,
         prior=0.4,
-        validation_positives=100,
-        validation_unlabelled=400,
+        held_out_positives=100,
+        held_out_unlabelled=400,
     )
     return split_source(entry.load(None), recipe)
 

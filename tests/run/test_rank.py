@@ -11,7 +11,7 @@ from onesided.data.problem import samples
 from onesided.data.read.files import Found, find_images
 from onesided.data.read.images import decode_all, decode_piece
 from onesided.engine.model_file import ModelDescription, load_model, save_model
-from onesided.nets.build import NetworkConfig
+from onesided.nets.build import BackboneConfig
 from onesided.run.rank import Ranking, alarm_of, rank_items
 from tests.data.image_files import write_png
 
@@ -23,7 +23,7 @@ def describe(
     return ModelDescription(
         method="ce",
         settings={},
-        network=NetworkConfig(width=0.125),
+        backbone=BackboneConfig(width=0.125),
         sample_shape=shape,
         mean=numbers,
         std=numbers,

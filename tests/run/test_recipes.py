@@ -144,7 +144,7 @@ def test_the_paper_preset_takes_the_papers_network_and_epochs(
     data_name: str, method_name: str
 ) -> None:
     config = resolved(data_name, method_name)
-    assert config.network.name == "resnet18"
+    assert config.backbone.name == "resnet18"
     if method_name in ("ncpu", "ce", "supervised", "upu", "nnpu", "imbpu", "pico"):
         assert config.train.epochs == 1300, "the other baselines kept schedules of their own"
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 NEEDS = {
     "prior": "the share of positives among the unlabelled items (`--prior`, else estimated)",
-    "validation": "positives and unlabelled items that are kept out of training",
+    "held_out": "positives and unlabelled items that are kept out of training",
     "clean": "a few items of both classes whose class is sure",
     "truth": "the true class of every training item",
 }

@@ -96,5 +96,5 @@ class Sweep(Protocol):
         view: Augment = Augment.PLAIN,
         of: str = "train",
     ) -> tuple[Tensor, Bool[Tensor, "rows"]]:
-        """Return outputs in row order and the labelled mask of `of` (train, validation)."""
+        """Return outputs in row order and the labelled mask of `of` (train, held_out)."""
         ...

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from datetime import date, time
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -30,6 +30,9 @@ class Config(BaseModel):
         validate_default=True,
         allow_inf_nan=False,
     )
+
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Names that settings had before, and the names they have now."""
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], where: str = "configuration") -> Self:
@@ -146,8 +149,12 @@ def _one_sentence(model: type[BaseModel], error: ValidationError, where: str) ->
     location = [str(part) for part in first["loc"]]
     key = ".".join(location) or "settings"
     if first["type"] == "extra_forbidden":
-        known = _fields_at(model, location[:-1])
+        inner = _model_at(model, location[:-1])
+        known = list(inner.model_fields)
         table = f" [{'.'.join(location[:-1])}]" if len(location) > 1 else ""
+        renamed = getattr(inner, "renamed", {}).get(location[-1])
+        if renamed is not None:
+            return f"{where}{table}: '{location[-1]}' is now called {renamed}. Rename it."
         return f"{where}{table}: unknown setting '{location[-1]}'.{nearest(location[-1], known)}"
     message = first["msg"].removeprefix("Value error, ")
     given = first.get("input")
@@ -155,11 +162,11 @@ def _one_sentence(model: type[BaseModel], error: ValidationError, where: str) ->
     return f"{where}: {key}: {message.rstrip('.')}.{shown}"
 
 
-def _fields_at(model: type[BaseModel], location: list[str]) -> list[str]:
-    fields = model.model_fields
+def _model_at(model: type[BaseModel], location: list[str]) -> type[BaseModel]:
     for part in location:
+        fields = model.model_fields
         annotation = fields[part].annotation if part in fields else None
         for inner in (annotation, *get_args(annotation)):  # Inner, Inner | None, tuple[Inner, ...]
             if isinstance(inner, type) and issubclass(inner, BaseModel):
-                fields = inner.model_fields
-    return list(fields)
+                model = inner
+    return model

@@ -227,7 +227,7 @@ class _Training:
 
     def _held_out(self) -> dict[str, float | None]:
         """Return what held-out P and U say after an epoch: the live alarm reads it."""
-        data = self.split.validation
+        data = self.split.held_out
         if data is None:
             return {"share_positive": None, "recall": None, "proxy_auc": None}
         scores = Predictor(self.method, self.device).scores(data.values)
@@ -276,8 +276,8 @@ class _Training:
 
     def _sweep(self, clock: Clock) -> MethodSweep:
         parts: dict[str, PUDataset] = {"train": self.split.train}
-        if self.split.validation is not None:
-            parts["validation"] = self.split.validation
+        if self.split.held_out is not None:
+            parts["held_out"] = self.split.held_out
         return MethodSweep(self.method, parts, self.split.kind, self.device, clock)
 
     def _autocast(self) -> AbstractContextManager[None]:

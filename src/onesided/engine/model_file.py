@@ -18,7 +18,7 @@ from onesided.engine.predict import Predictor
 from onesided.engine.train_config import choose_device
 from onesided.methods import method_named
 from onesided.methods.base import GradientMethod, Method
-from onesided.nets.build import NetworkConfig, build_backbone
+from onesided.nets.build import BackboneConfig, build_backbone
 from onesided.nets.standardise import Backbone
 from onesided.storage.atomic import replacing, write_text
 
@@ -35,7 +35,7 @@ class ModelDescription(Config):
     """Name of the method."""
     settings: dict[str, Any]
     """Its settings."""
-    network: NetworkConfig
+    backbone: BackboneConfig
     """Its backbone."""
     sample_shape: tuple[int, ...]
     """(C, H, W) of an image or (D,) of a vector."""
@@ -54,6 +54,17 @@ class ModelDescription(Config):
     """A score above it means positive."""
     prior: float | None = Field(default=None, gt=0, lt=1)
     """Class prior the method was given, if it needed one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _open_older_files(cls, content: object) -> object:
+        """Take the names that backbones and frozen ones had in files of earlier versions."""
+        if not isinstance(content, dict) or not isinstance(content.get("network"), dict):
+            return content
+        backbone = dict(content["network"])
+        if (trained := backbone.pop("trained", None)) in ("all", "head"):
+            backbone["freeze"] = trained == "head"
+        return {key: content[key] for key in content if key != "network"} | {"backbone": backbone}
 
     @model_validator(mode="after")
     def _check_samples(self) -> Self:
@@ -78,15 +89,15 @@ class ModelDescription(Config):
         if embedder is not None:
             # The statistics of its features are in the weights, with all else that was learned.
             shape, mean, std = (embedder.width,), (0.0,) * embedder.width, (1.0,) * embedder.width
-        backbone = build_backbone(self.network.learner(), shape, mean, std)
+        backbone = build_backbone(self.backbone.learner(), shape, mean, std)
         facts = DataFacts(rows=1, labelled=1, sample_shape=shape, prior=self.prior)
         return config.build(facts, backbone)
 
     def build_embedder(self) -> Backbone | None:
         """Return the frozen network before the method, without its weights; None without one."""
-        if self.network.trained == "all":
+        if not self.backbone.freeze:
             return None
-        return build_backbone(self.network, self.sample_shape, self.mean, self.std)
+        return build_backbone(self.backbone, self.sample_shape, self.mean, self.std)
 
 
 def save_model(
@@ -98,7 +109,7 @@ def save_model(
 ) -> None:
     """Write the two files of a trained model, each complete or not at all."""
     state = method.inference_state() if isinstance(method, GradientMethod) else method.state_dict()
-    if (embedder is None) != (description.network.trained == "all"):
+    if (embedder is not None) != description.backbone.freeze:
         raise ContractError("A model on frozen features is saved with its embedder, others without")
     if embedder is not None:
         state = state | {EMBEDDER + name: value for name, value in embedder.state_dict().items()}

@@ -138,17 +138,17 @@ def _parameters_of_run(folder: Path, model: ModelDescription) -> dict[str, Any]:
     kind = None if model.kind == "vector" else model.kind
     if not (folder / CONFIG).exists():
         # Model files alone predict as well; someone may have copied just these.
-        settings = {"method": model.settings, "network": model.network.model_dump(mode="json")}
-        settings["network"].pop("name")
+        settings = {"method": model.settings, "backbone": model.backbone.model_dump(mode="json")}
+        settings["backbone"].pop("name")
         return {
             "method": model.method,
-            "backbone": model.network.name,
+            "backbone": model.backbone.name,
             "settings": settings,
             "kind": kind,
         }
     config = RunConfig.from_settings(read_toml(folder / CONFIG), CONFIG)
-    settings = {part: config.to_settings()[part] for part in ("method", "network", "train")}
-    for part, key in (("method", "name"), ("network", "name"), ("train", "epochs")):
+    settings = {part: config.to_settings()[part] for part in ("method", "backbone", "train")}
+    for part, key in (("method", "name"), ("backbone", "name"), ("train", "epochs")):
         settings[part].pop(key)
     settings["train"].pop("device")
     parameters = {
@@ -156,7 +156,7 @@ def _parameters_of_run(folder: Path, model: ModelDescription) -> dict[str, Any]:
         "prior": config.prior,
         "threshold": str(config.threshold),
         "epochs": config.train.epochs,
-        "backbone": config.network.name,
+        "backbone": config.backbone.name,
         "settings": settings,
         "kind": kind,
         "random_state": config.seed,

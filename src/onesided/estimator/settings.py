@@ -36,7 +36,7 @@ def given_settings(parameters: Mapping[str, Any], *, images: bool, seed: int) ->
             "held_out": _plain(parameters["held_out"]),
         },
         "method": {"name": parameters["method"]},
-        "network": {"name": parameters["backbone"]},
+        "backbone": {"name": parameters["backbone"]},
         "train": train,
         "prior": _plain(parameters["prior"]),
         "threshold": _plain(parameters["threshold"]),

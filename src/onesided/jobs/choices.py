@@ -13,7 +13,7 @@ def choices(problem: Problem, preset: str | None) -> list[str]:
     config, split = problem.config, problem.split
     card, train = config.method.card, config.train
     labelled = int(split.train.labelled.sum())
-    held_out = "" if split.validation is None else f", {len(split.validation)} held out"
+    held_out = "" if split.held_out is None else f", {len(split.held_out)} held out"
     rows = len(split.train)
     return [
         f"Data: {count(labelled, 'positive')}, {rows - labelled} unlabelled{held_out}.",
@@ -50,10 +50,10 @@ def _prior_lines(config: RunConfig) -> list[str]:
 
 
 def _network_line(config: RunConfig, shape: Sequence[int]) -> str:
-    if config.network.name != "auto":
-        return f"Network: {config.network.in_words(shape)}."
+    if config.backbone.name != "auto":
+        return f"Network: {config.backbone.in_words(shape)}."
     name, kind = ("small", "images") if len(shape) == 3 else ("mlp", "vectors")
-    chosen = config.network.model_copy(update={"name": name})
+    chosen = config.backbone.model_copy(update={"name": name})
     return f"Network: {chosen.in_words(shape)}, chosen for {kind}."
 
 

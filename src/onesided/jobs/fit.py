@@ -141,9 +141,9 @@ def fit(
             "data.table": table,
             "data.tolerate": tolerate,
             "method.name": method,
-            "network.name": backbone,
-            "network.weights": weights,
-            "network.trained": "head" if freeze else None,
+            "backbone.name": backbone,
+            "backbone.weights": weights,
+            "backbone.freeze": freeze or None,
             "train.epochs": epochs,
             "train.device": device,
             "train.precision": precision,
@@ -200,7 +200,7 @@ def fit_settings(
 def check_before_reading(plan: Plan) -> None:
     """Refuse a device or a file of weights that is not there, before hours are spent."""
     choose_device(plan.checked.train.device)
-    plan.checked.network.weights_file()
+    plan.checked.backbone.weights_file()
 
 
 def watcher(phase: Phase) -> Watcher:

@@ -67,7 +67,7 @@ def without_strangers(from_file: Settings, said: Settings) -> Settings:
     unknown to nnPU.
     """
     kept = dict(from_file)
-    for part in ("data", "method", "network"):
+    for part in ("data", "method", "backbone"):
         old, new = from_file.get(part), said.get(part)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             name = new.get("name", old.get("name"))

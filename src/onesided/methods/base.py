@@ -31,7 +31,7 @@ class Needs:
     """What a method must be given beyond P and U; everything here costs users something."""
 
     prior: bool = False
-    validation: bool = False
+    held_out: bool = False
     clean: bool = False
     truth: bool = False
 

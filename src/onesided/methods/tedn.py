@@ -47,7 +47,7 @@ class TEDnConfig(MethodConfig):
     ties: Ties = "exact"
     """How BBE counts equal scores: as its formula says, or as its authors' scan does."""
 
-    needs: ClassVar[Needs] = Needs(validation=True)
+    needs: ClassVar[Needs] = Needs(held_out=True)
     card: ClassVar[Card] = Card(
         title="TEDn",
         summary="Estimates the prior on held-out scores and leaves U's likely positives out.",
@@ -157,7 +157,7 @@ class TEDn(GradientMethod):
 
     def _estimate(self, sweep: Sweep) -> None:
         # Held-out rows only: of rows it was trained on the network is too sure.
-        z, labelled = sweep(self._margin, of="validation")
+        z, labelled = sweep(self._margin, of="held_out")
         found = best_bin(
             z[labelled].cpu().numpy(),
             z[~labelled].cpu().numpy(),

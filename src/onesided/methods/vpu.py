@@ -58,7 +58,7 @@ class VPUConfig(MethodConfig):
     """Quantile of Phi on the training set that counts as its maximum; 1 is the maximum. A
     little less where single outliers are feared."""
 
-    needs: ClassVar[Needs] = Needs(validation=True)
+    needs: ClassVar[Needs] = Needs(held_out=True)
     card: ClassVar[Card] = Card(
         title="vPU",
         summary="Learns the posterior up to a factor by a variational bound; needs no prior.",
@@ -188,7 +188,7 @@ class VPU(GradientMethod):
     def _offer(self, sweep: Sweep) -> None:
         if self.best is None:
             return
-        z, labelled = sweep(self._margin, of="validation")
+        z, labelled = sweep(self._margin, of="held_out")
         log_phi = F.logsigmoid(z)
         loss = variational_loss(log_phi[labelled], log_phi[~labelled])
         self.best.offer(self.backbone, self.classifier, loss=loss)

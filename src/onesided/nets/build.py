@@ -14,11 +14,11 @@ Copies of a network (target networks, snapshots) draw nothing.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -47,7 +47,7 @@ SMALLEST_SIDE = 4
 _borrowing = threading.RLock()
 
 
-class NetworkConfig(Config):
+class BackboneConfig(Config):
     """Which backbone, how wide, with or without BatchNorm, and what it starts from."""
 
     name: Literal["auto", "small", "resnet18", "resnet34", "mlp", "efficientnet_lite0"] = "auto"
@@ -59,14 +59,16 @@ class NetworkConfig(Config):
     weights: str = Field(default="auto", min_length=1)
     """First weights: none draws them by the seed, pretrained takes the published ones, and any
     other word is a .safetensors file. auto is pretrained for efficientnet_lite0, else none."""
-    trained: Literal["all", "head"] = "all"
-    """What learns: the whole network, or a head (an mlp) on the features of a network that
-    stands still. Features are computed once, so head takes minutes without a GPU."""
+    freeze: bool = False
+    """Whether the backbone stays as it is, and only a head (an mlp) on its features learns.
+    Features are computed once, so this takes minutes without a GPU."""
     resize: int = Field(default=0, ge=0, le=1024)
     """Shorter side at which efficientnet_lite0 looks at images; 0 chooses by their size."""
 
+    renamed: ClassVar[Mapping[str, str]] = {"trained": "freeze (true instead of head)"}
+
     @model_validator(mode="after")
-    def _published_networks_are_as_published(self) -> "NetworkConfig":
+    def _published_networks_are_as_published(self) -> "BackboneConfig":
         changed = self.width != 1.0 or self.normalisation != "batch"
         if self.name.startswith(("resnet", "efficientnet")) and changed:
             raise ValueError(
@@ -76,13 +78,13 @@ class NetworkConfig(Config):
         return self
 
     @model_validator(mode="after")
-    def _has_something_to_start_from(self) -> "NetworkConfig":
+    def _has_something_to_start_from(self) -> "BackboneConfig":
         if self.weights == "pretrained" and self.name != "efficientnet_lite0":
             raise ValueError(
                 f"there are no published weights for {self.name}; give a .safetensors file with "
                 "--weights, or choose --backbone efficientnet_lite0"
             )
-        if self.trained == "head" and self._origin == "none":
+        if self.freeze and self._origin == "none":
             raise ValueError(
                 "a network that stands still must have learned before; choose "
                 "--backbone efficientnet_lite0, or give a .safetensors file with --weights"
@@ -109,11 +111,11 @@ class NetworkConfig(Config):
             case place:
                 return own_file(place)
 
-    def learner(self) -> "NetworkConfig":
+    def learner(self) -> "BackboneConfig":
         """Return the network that learns: this one, or the head on its features."""
-        return self if self.trained == "all" else NetworkConfig(name="mlp")
+        return BackboneConfig(name="mlp") if self.freeze else self
 
-    def for_samples(self, sample_shape: Sequence[int]) -> "NetworkConfig":
+    def for_samples(self, sample_shape: Sequence[int]) -> "BackboneConfig":
         """Return these settings with what was left to choice chosen for samples of this shape."""
         if self.name != "efficientnet_lite0" or len(sample_shape) != 3:
             return self
@@ -127,7 +129,8 @@ class NetworkConfig(Config):
         existed keep their identity.
         """
         settings = self.model_dump(mode="json")
-        start = {key: settings.pop(key) for key in ("weights", "trained", "resize")}
+        start = {key: settings.pop(key) for key in ("weights", "resize")}
+        start["trained"] = "head" if settings.pop("freeze") else "all"  # its first name
         file = self.weights_file()
         if file is None and self.name != "efficientnet_lite0":
             return settings
@@ -142,11 +145,11 @@ class NetworkConfig(Config):
         if self.name == "efficientnet_lite0" and len(sample_shape) == 3:
             height, width = working_size(sample_shape[1], sample_shape[2], self.resize)
             words += f" at {height}x{width} pixels"
-        return words if self.trained == "all" else f"{words}, frozen under a head"
+        return f"{words}, frozen under a head" if self.freeze else words
 
 
 def build_backbone(
-    config: NetworkConfig,
+    config: BackboneConfig,
     sample_shape: Sequence[int],
     mean: Numbers,
     std: Numbers,
@@ -173,7 +176,7 @@ def build_backbone(
         return _construct(config, shape, standardise)
 
 
-def give_first_weights(config: NetworkConfig, backbone: Backbone) -> None:
+def give_first_weights(config: BackboneConfig, backbone: Backbone) -> None:
     """Let a new network start from the file its settings name; from what was drawn without one."""
     path = config.weights_file()
     if path is None:
@@ -184,7 +187,9 @@ def give_first_weights(config: NetworkConfig, backbone: Backbone) -> None:
     start_from(backbone, tensors, str(path))
 
 
-def _construct(config: NetworkConfig, shape: tuple[int, ...], standardise: Standardise) -> Backbone:
+def _construct(
+    config: BackboneConfig, shape: tuple[int, ...], standardise: Standardise
+) -> Backbone:
     is_image = len(shape) == 3
     name = config.name if config.name != "auto" else ("small" if is_image else "mlp")
     if name == "mlp":
@@ -194,7 +199,7 @@ def _construct(config: NetworkConfig, shape: tuple[int, ...], standardise: Stand
     if not is_image:
         raise ConfigError(
             f"The network {name} takes images, and these samples are vectors of {shape[0]} "
-            "features. Choose network.name = 'auto' or 'mlp'."
+            "features. Choose backbone.name = 'auto' or 'mlp'."
         )
     if name == "efficientnet_lite0":
         size = working_size(shape[1], shape[2], config.resize)

@@ -21,7 +21,7 @@ from onesided.engine.train_config import TrainConfig
 from onesided.methods import method_named
 from onesided.methods.base import MethodConfig
 from onesided.metrics.threshold_rules import HALF, ThresholdRule, parse_rule
-from onesided.nets.build import NetworkConfig
+from onesided.nets.build import BackboneConfig
 from onesided.storage.names import printable
 
 Prior = float | Literal["auto", "km2", "km1", "truth"]
@@ -90,8 +90,14 @@ DataConfig = SetConfig | OwnConfig | ChipsConfig
 EXAMPLES = {
     "data": "data.held_out=0.3",
     "method": "method.name=nnpu",
-    "network": "network.name=small",
+    "backbone": "backbone.name=small",
     "train": "train.epochs=20",
+}
+RENAMED = {"network": "backbone"}
+"""Tables of settings that had another name."""
+FIRST_NAMES = {
+    "held_out_positives": "validation_positives",
+    "held_out_unlabelled": "validation_unlabelled",
 }
 PATHS = frozenset(
     {"root", "positive_folder", "unlabelled_folder", "negative_folder", "test_folder", "table"}
@@ -105,7 +111,7 @@ class RunConfig:
     data: DataConfig
     method_name: str
     method: MethodConfig
-    network: NetworkConfig
+    backbone: BackboneConfig
     train: TrainConfig
     prior: Prior = "auto"
     seed: int = 0
@@ -114,8 +120,13 @@ class RunConfig:
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], where: str = "configuration") -> Self:
         """Build the configuration, or say in one sentence which setting is wrong."""
-        known = ("data", "method", "network", "train", "prior", "seed", "threshold")
+        known = ("data", "method", "backbone", "train", "prior", "seed", "threshold")
         for key in settings:
+            if key in RENAMED:
+                raise ConfigError(
+                    f"{where}: '{key}' is now called '{RENAMED[key]}'. Rename it, and give the "
+                    "same command again."
+                )
             if key not in known:
                 raise ConfigError(f"{where}: unknown setting '{key}'.{nearest(key, known)}")
         for table in EXAMPLES:
@@ -126,7 +137,9 @@ class RunConfig:
             data=data_config(settings.get("data", {}), where),
             method_name=name,
             method=method_named(name).from_settings(method, f"{where} [method]"),
-            network=NetworkConfig.from_settings(settings.get("network", {}), f"{where} [network]"),
+            backbone=BackboneConfig.from_settings(
+                settings.get("backbone", {}), f"{where} [backbone]"
+            ),
             train=TrainConfig.from_settings(settings.get("train", {}), f"{where} [train]"),
             prior=check_prior(settings.get("prior", "auto")),
             seed=_check_seed(settings.get("seed", 0)),
@@ -144,7 +157,7 @@ class RunConfig:
                 for key, value in self.data.model_dump(mode="json", exclude_none=True).items()
             },
             "method": {"name": self.method_name, **self.method.model_dump(mode="json")},
-            "network": self.network.model_dump(mode="json"),
+            "backbone": self.backbone.model_dump(mode="json"),
             "train": self.train.model_dump(mode="json"),
         }
 
@@ -154,7 +167,10 @@ class RunConfig:
         if self.threshold == HALF:
             del settings["threshold"]  # runs from before there was a choice stay the same runs
         settings["data"] = {k: v for k, v in settings["data"].items() if k not in PATHS}
-        settings["network"] = self.network.identity()
+        del settings["backbone"]
+        settings["network"] = self.backbone.identity()
+        # Under the names they first had: a run keeps its identity when a setting is renamed.
+        settings["data"] = {FIRST_NAMES.get(k, k): v for k, v in settings["data"].items()}
         for key in ("device", "save_minutes", "tensorboard"):
             settings["train"].pop(key)
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
@@ -182,8 +198,8 @@ def data_config(settings: Mapping[str, Any], where: str) -> DataConfig:
         "positives": entry.positives,
         "unlabelled": entry.unlabelled,
         "prior": entry.prior,
-        "validation_positives": entry.validation_positives,
-        "validation_unlabelled": entry.validation_unlabelled,
+        "held_out_positives": entry.held_out_positives,
+        "held_out_unlabelled": entry.held_out_unlabelled,
     }
     return SetConfig.from_settings({**published, **settings}, where)
 

@@ -72,8 +72,8 @@ def check_rule(rule: ThresholdRule, *, unlabelled: int, held_out: bool) -> None:
         remedy = "Give a prior, as in prior=0.3, or set" if rule.name == "prior" else "Set"
         raise ConfigError(
             f"The threshold {rule} is found on held-out positives and unlabelled samples, and "
-            f"this run holds none out. {remedy} data.held_out, or data.validation_positives and "
-            "data.validation_unlabelled."
+            f"this run holds none out. {remedy} data.held_out, or data.held_out_positives and "
+            "data.held_out_unlabelled."
         )
     if rule.name == "top-k" and rule.value is not None and rule.value > unlabelled:
         raise ConfigError(

@@ -17,7 +17,7 @@ def demo_settings(method_name: str, seed: int) -> Settings:
     return {
         "seed": seed,
         "data": {"name": DATA},
-        "network": quick["network"],
+        "backbone": quick["backbone"],
         "train": quick["train"],
         "method": {**method, "name": method_name},
     }

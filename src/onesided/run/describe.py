@@ -29,7 +29,7 @@ def describe_model(config: RunConfig, loaded: LoadedData, trained: Trained) -> M
     return ModelDescription(
         method=config.method_name,
         settings=config.method.model_dump(mode="json"),
-        network=config.network.for_samples(source.split.sample_shape),
+        backbone=config.backbone.for_samples(source.split.sample_shape),
         sample_shape=source.split.sample_shape,
         mean=source.mean,
         std=source.std,

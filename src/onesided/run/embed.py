@@ -1,6 +1,6 @@
 """Frozen networks: every image is looked at once, and what is learned from is its features.
 
-A network that stands still says the same of an image in every epoch. So the images go
+A frozen backbone says the same of an image in every epoch. So the images go
 through it once, into `features.npy`, and the method trains on vectors, which a processor
 without a graphics card does in minutes. Views are then made of vectors, not of images.
 """
@@ -18,7 +18,7 @@ from onesided.core.errors import CheckpointError, ConfigError
 from onesided.data.problem.dataset import Joined, Selection
 from onesided.engine.embed import features_of
 from onesided.engine.train_config import choose_device
-from onesided.nets.build import NetworkConfig, build_backbone, give_first_weights
+from onesided.nets.build import BackboneConfig, build_backbone, give_first_weights
 from onesided.nets.standardise import Backbone
 from onesided.run.load import LoadedData, channel_statistics
 from onesided.run.problem import Problem
@@ -37,10 +37,10 @@ def embed(
             memory.
         progress: Told how many of how many images are done.
     """
-    network, loaded = problem.config.network, problem.data
-    if network.trained == "all":
+    backbone, loaded = problem.config.backbone, problem.data
+    if not backbone.freeze:
         return problem
-    embedder = build_embedder(network, loaded)
+    embedder = build_embedder(backbone, loaded)
     images = _Images(problem)
     device = choose_device(problem.config.train.device)
     pieces = images.through(embedder, device, progress or (lambda done, total: None))
@@ -65,16 +65,16 @@ def embed(
     return replace(seen, data=data, training=replace(seen.training, kind="vector"))
 
 
-def build_embedder(network: NetworkConfig, loaded: LoadedData) -> Backbone:
+def build_embedder(backbone: BackboneConfig, loaded: LoadedData) -> Backbone:
     """Return the network that stands still, with its weights."""
     shape = loaded.split.sample_shape
     if len(shape) != 3:
         raise ConfigError(
-            f"A frozen network takes images, and this data are vectors of {shape[0]} numbers. "
+            f"A frozen backbone takes images, and this data are vectors of {shape[0]} numbers. "
             "Leave out --freeze."
         )
-    embedder = build_backbone(network, shape, loaded.mean, loaded.std)
-    give_first_weights(network, embedder)
+    embedder = build_backbone(backbone, shape, loaded.mean, loaded.std)
+    give_first_weights(backbone, embedder)
     return embedder.requires_grad_(False).eval()
 
 

@@ -163,7 +163,7 @@ def build_method(problem: Problem, prior: PriorUsed | None) -> Method:
         batch_size=config.train.batch_size,
         seed=config.seed,
     )
-    network = config.network.learner()
+    network = config.backbone.learner()
     backbone = build_backbone(
         network,
         split.sample_shape,
@@ -182,7 +182,7 @@ def _write(problem: Problem, folder: RunFolder, trained: Trained) -> dict[str, A
     split, finished = problem.split, finish(problem, trained)
     predictor, scored = finished.predictor, finished.scored
     save_model(folder.path, predictor.method, finished.model, embedder=predictor.embedder)
-    parts = [split.train] if split.validation is None else [split.train, split.validation]
+    parts = [split.train] if split.held_out is None else [split.train, split.held_out]
     names = [part.names[row] for part in parts for row in np.flatnonzero(part.unlabelled)]
     ranked = ranked_rows(names, scored.unlabelled, predictor.threshold)
     columns = ("item", "score", "rank", "decision")
@@ -218,7 +218,7 @@ def finish(problem: Problem, trained: Trained) -> Finished:
 def score_everything(problem: Problem, predictor: Predictor) -> Scored:
     """Return the scores of every part of the data; each sample is scored once."""
     split, negatives = problem.split, problem.unseen_negatives
-    train, held_out, test = split.train, split.validation, split.test
+    train, held_out, test = split.train, split.held_out, split.test
     return Scored(
         train=predictor.scores(train.values),
         train_labelled=train.labelled,

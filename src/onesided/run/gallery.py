@@ -32,8 +32,8 @@ def save_report_data(
     """
     train = split.train
     arrays: dict[str, np.ndarray] = {"positive_scores": scores[train.labelled]}
-    if split.validation is not None and held_out is not None:
-        arrays["positive_scores"] = held_out[split.validation.labelled]
+    if split.held_out is not None and held_out is not None:
+        arrays["positive_scores"] = held_out[split.held_out.labelled]
     arrays |= _map_of_features(split, scores, predictor)
     if len(split.sample_shape) == 3:
         for group, rows in _groups(train.labelled, scores, predictor.threshold).items():

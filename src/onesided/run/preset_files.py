@@ -22,7 +22,7 @@ def preset_words() -> str:
 
 def _cost(content: Mapping[str, object]) -> tuple[float, float]:
     """Return steps and width of the network; a published recipe comes last."""
-    network = content.get("network", {})
+    network = content.get("backbone", {})
     assert isinstance(network, Mapping)
     return float(str(content.get("steps", "inf"))), float(network.get("width", 1))
 

@@ -20,7 +20,7 @@ from onesided.data.problem.dataset import PUSplit
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
-from onesided.nets.build import NetworkConfig
+from onesided.nets.build import BackboneConfig
 from onesided.run.config import (
     DataConfig,
     OwnConfig,
@@ -31,7 +31,7 @@ from onesided.run.config import (
 from onesided.run.preset_files import preset_files
 
 RECIPES = Path(str(resources.files("onesided") / "recipes"))
-Section = TypeVar("Section", NetworkConfig, TrainConfig)
+Section = TypeVar("Section", BackboneConfig, TrainConfig)
 FROM_SCRATCH = ("auto", "small")
 """The network for images that learns everything here, by its two names."""
 
@@ -52,7 +52,7 @@ class Preset(Config):
     largest_side: int | None = Field(default=None, ge=8, le=1024)
     """Largest side of people's own images where the network learns from scratch. A pretrained
     one wants to see more, and a frozen one looks only once."""
-    network: NetworkConfig = NetworkConfig()
+    backbone: BackboneConfig = BackboneConfig()
     """The network for images; vectors cost little at any width."""
     train: TrainConfig = TrainConfig()
     """Training settings that hold whatever the amount of data."""
@@ -133,14 +133,14 @@ class Budget:
     epochs: tuple[int, int]
     method: MethodConfig
     asked: frozenset[str]
-    vectors: NetworkConfig
+    vectors: BackboneConfig
 
     def spent(self, checked: RunConfig, amount: Amount) -> RunConfig:
         """Return the run with network, training and method for this much data."""
         train = self._training(checked.train, amount)
         return replace(
             checked,
-            network=checked.network if amount.images else self.vectors,
+            backbone=checked.backbone if amount.images else self.vectors,
             train=train,
             method=_at_pace(self.method, train.epochs, self.asked),
         )
@@ -182,7 +182,7 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
     checked = replace(
         own,
         data=_data(own, chosen, network, recipe, given, where),
-        network=network,
+        backbone=network,
         train=_over(beneath, own.train, given.get("train", {}), f"{where} [train]"),
         prior=own.prior if "prior" in given else published.get("prior", own.prior),
     )
@@ -190,7 +190,7 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
         return Plan(replace(checked, method=_published_method(checked, recipe, asked, where)))
     method = _short_method(checked, recipe, asked, where)
     epochs = (chosen.fewest_epochs, chosen.most_epochs)
-    return Plan(checked, Budget(chosen.steps, epochs, method, frozenset(asked), own.network))
+    return Plan(checked, Budget(chosen.steps, epochs, method, frozenset(asked), own.backbone))
 
 
 def read_preset(preset: str | Path) -> Preset:
@@ -229,29 +229,29 @@ def recipe_settings(data_name: str, method_name: str) -> Settings:
     return merge(sections.get("all", {}), sections[data_name]) if data_name in sections else {}
 
 
-def _network(own: RunConfig, chosen: Preset, given: Settings, where: str) -> NetworkConfig:
+def _network(own: RunConfig, chosen: Preset, given: Settings, where: str) -> BackboneConfig:
     """Return the network for images: the preset's, unless another one was asked for."""
-    names = {own.network.name, chosen.network.name}
+    names = {own.backbone.name, chosen.backbone.name}
     another = len(names) > 1 and not names <= set(FROM_SCRATCH)
     # Nothing of a published run waits for the data: a table is taken to hold numbers.
     numbers = chosen.training == "recipe" and own.data.name == "table"
-    if numbers or (another and "name" in own.network.model_fields_set):
-        return own.network
-    asked = given.get("network", {})
-    return _over(_set(chosen.network), own.network, asked, f"{where} [network]")
+    if numbers or (another and "name" in own.backbone.model_fields_set):
+        return own.backbone
+    asked = given.get("backbone", {})
+    return _over(_set(chosen.backbone), own.backbone, asked, f"{where} [backbone]")
 
 
 def _data(
     own: RunConfig,
     chosen: Preset,
-    network: NetworkConfig,
+    backbone: BackboneConfig,
     recipe: Settings,
     given: Settings,
     where: str,
 ) -> DataConfig:
     """Return the data with what recipe and preset add to it."""
     added = recipe.get("data", {})
-    if chosen.largest_side and isinstance(own.data, OwnConfig) and network.name in FROM_SCRATCH:
+    if chosen.largest_side and isinstance(own.data, OwnConfig) and backbone.name in FROM_SCRATCH:
         added = {**added, "largest_side": chosen.largest_side}
     return data_config(merge(added, given["data"]), where) if added else own.data
 
@@ -278,7 +278,7 @@ def _short_method(
 ) -> MethodConfig:
     """Return the method as it suits a short run, before its pace is set."""
     own = checked.method
-    suited = own.features_variant if checked.network.trained == "head" else own.budget_variant
+    suited = own.features_variant if checked.backbone.freeze else own.budget_variant
     variant = asked.get("variant", suited)
     # A variant for short runs has weights of its own: the recipe's belong to 1300 epochs.
     short = variant is not None and variant in (own.budget_variant, own.features_variant)

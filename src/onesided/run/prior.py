@@ -14,7 +14,7 @@ from onesided.engine.fit import Watcher, fit
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.risk import CEConfig
 from onesided.metrics.stored import prior_origin
-from onesided.nets.build import NetworkConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from onesided.priors import PriorEstimate, agreement, bbe, km1, km2
 from onesided.run.config import Prior
 from onesided.run.first_look import show_samples
@@ -104,11 +104,11 @@ def kernel_prior(name: str, split: PUSplit, seed: int) -> PriorEstimate:
 def bbe_prior(loaded: LoadedData, seed: int, watcher: Watcher | None = None) -> PriorEstimate:
     """Return the best-bin estimate on held-out scores of a short P-against-U classifier."""
     split = loaded.split
-    held_out = split.validation
+    held_out = split.held_out
     if held_out is None:
         raise DataError(
             "BBE needs held-out positives and unlabelled samples, and this split has none. "
-            "Set data.held_out, or data.validation_positives and data.validation_unlabelled."
+            "Set data.held_out, or data.held_out_positives and data.held_out_unlabelled."
         )
     rows = len(split.train)
     batch_size = min(128, max(16, rows // 8), rows)
@@ -119,7 +119,7 @@ def bbe_prior(loaded: LoadedData, seed: int, watcher: Watcher | None = None) -> 
     )
     facts = DataFacts(rows, int(split.train.labelled.sum()), split.sample_shape, seed=seed)
     backbone = build_backbone(
-        NetworkConfig(width=0.5),
+        BackboneConfig(width=0.5),
         split.sample_shape,
         loaded.mean,
         loaded.std,

@@ -72,7 +72,7 @@ class Problem:
         """Return (role, name) of every sample: the content of split.csv."""
         unseen = self.unseen_negatives
         names = () if unseen is None else unseen.names
-        return self.training.roles() + [("validation-negative", name) for name in names]
+        return self.training.roles() + [("held-out-negative", name) for name in names]
 
     def _split_hash(self) -> str:
         own, unseen = self.training.fingerprint(), self.unseen_negatives
@@ -123,10 +123,10 @@ def check_needs(config: RunConfig, split: PUSplit) -> None:
             f"{title} needs the true class of every training sample, and this data has no labels "
             "for the unlabelled. Choose a method without 'truth' in onesided methods."
         )
-    if needs.validation and split.validation is None:
+    if needs.held_out and split.held_out is None:
         raise DataError(
             f"{title} needs held-out positives and unlabelled samples, and this split has none. "
-            "Set data.validation_positives and data.validation_unlabelled, or data.held_out."
+            "Set data.held_out_positives and data.held_out_unlabelled, or data.held_out."
         )
     if needs.clean and split.clean is None:
         raise DataError(
@@ -136,8 +136,8 @@ def check_needs(config: RunConfig, split: PUSplit) -> None:
         )
     check_rule(
         config.threshold,
-        unlabelled=int(split.train.unlabelled.sum()) + _unlabelled(split.validation),
-        held_out=split.validation is not None,
+        unlabelled=int(split.train.unlabelled.sum()) + _unlabelled(split.held_out),
+        held_out=split.held_out is not None,
     )
     rows, batch = len(split.train), config.train.batch_size
     if batch > rows:

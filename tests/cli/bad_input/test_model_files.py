@@ -42,10 +42,10 @@ ENTRIES: dict[str, list[object]] = {
     "format": [2, "1", None, 1.5],
     "method": ["cee", 5, None, "", "puet", "../ce"],
     "settings": [5, None, [], {"bogus": 1}, {"alignment": "x"}, {"balance": 5}],
-    "network": [5, None, {"name": "x"}, {"width": 0}, {"width": -1}, {"width": "x"}],
-    "network.width": [1e9, float("nan"), 0.25],
-    "network.trained": ["head", "x"],
-    "network.name": ["mlp", "resnet18", "efficientnet_lite0", "/etc/passwd"],
+    "backbone": [5, None, {"name": "x"}, {"width": 0}, {"width": -1}, {"width": "x"}],
+    "backbone.width": [1e9, float("nan"), 0.25],
+    "backbone.freeze": [True, "x"],
+    "backbone.name": ["mlp", "resnet18", "efficientnet_lite0", "/etc/passwd"],
     "sample_shape": [
         *([], [3], [8, 8], [0, 8, 8], [-3, 8, 8], [3, 0, 8], [3, 8, 8, 8], ["a", 8, 8], 5, None),
         *([4, 8, 8], [3, 10**7, 10**7], [3.5, 8, 8], [10**12]),
@@ -64,7 +64,7 @@ WRONG_ENTRIES = {
 }
 LOST_ENTRIES = {
     f"{key} is lost": drop(key)
-    for key in ("method", "settings", "network", "sample_shape", "mean", "std", "kind")
+    for key in ("method", "settings", "backbone", "sample_shape", "mean", "std", "kind")
 }
 
 

@@ -43,7 +43,7 @@ def small_split() -> PUSplit:
     return PUSplit(
         train=rows_of([True, False, False], [POSITIVE, NEGATIVE, POSITIVE], ["a", "b", "c"]),
         test=known,
-        validation=rows_of([False, True], [NEGATIVE, POSITIVE], ["d", "e"]),
+        held_out=rows_of([False, True], [NEGATIVE, POSITIVE], ["d", "e"]),
         clean=replace(known, names=("i", "j")),
         kind="photograph",
         scenario="case-control",
@@ -152,8 +152,8 @@ def test_roles_name_every_sample_once_in_row_order() -> None:
         ("train-positive", "a"),
         ("train-unlabelled", "b"),
         ("train-unlabelled", "c"),
-        ("validation-unlabelled", "d"),
-        ("validation-positive", "e"),
+        ("held-out-unlabelled", "d"),
+        ("held-out-positive", "e"),
         ("clean", "i"),
         ("clean", "j"),
         ("test", "g"),
@@ -162,7 +162,7 @@ def test_roles_name_every_sample_once_in_row_order() -> None:
 
 
 def test_parts_that_are_not_there_have_no_role() -> None:
-    split = replace(small_split(), test=None, validation=None, clean=None)
+    split = replace(small_split(), test=None, held_out=None, clean=None)
     assert {role for role, _ in split.roles()} == {"train-positive", "train-unlabelled"}
 
 
@@ -177,7 +177,7 @@ def test_another_name_role_or_order_changes_the_fingerprint() -> None:
         replace(split, train=replace(train, names=("a", "b", "x"))),
         replace(split, train=replace(train, names=("a", "c", "b"))),
         replace(split, train=replace(train, labelled=np.array([True, True, False]))),
-        replace(split, validation=None),
+        replace(split, held_out=None),
         replace(split, clean=None),
         replace(split, test=None),
         replace(split, clean=split.test, test=split.clean),
@@ -188,7 +188,7 @@ def test_another_name_role_or_order_changes_the_fingerprint() -> None:
 
 def test_no_file_name_can_pose_as_two_rows() -> None:
     honest = replace(
-        small_split(), train=rows_of([True, False], [1, UNKNOWN], ["a", "b"]), validation=None
+        small_split(), train=rows_of([True, False], [1, UNKNOWN], ["a", "b"]), held_out=None
     )
     forged = replace(honest, train=rows_of([True], [1], ["a\x1etrain-unlabelled\x1fb"]))
     assert honest.fingerprint() != forged.fingerprint()
@@ -221,7 +221,7 @@ def test_one_other_pixel_to_train_on_changes_the_content_hash(row: int) -> None:
 
 def test_one_other_pixel_to_judge_by_changes_the_held_out_hash_alone() -> None:
     split = small_split()
-    assert split.validation is not None
+    assert split.held_out is not None
     assert split.clean is not None
     assert split.test is not None
     negatives = replace(split.test, names=("k", "l"))
@@ -237,7 +237,7 @@ def test_one_other_pixel_to_judge_by_changes_the_held_out_hash_alone() -> None:
         split.held_out_hash(replace(negatives, values=seen(negatives.values))),
     }
     changed = [
-        replace(split, validation=replace(split.validation, values=seen(split.validation.values))),
+        replace(split, held_out=replace(split.held_out, values=seen(split.held_out.values))),
         replace(split, clean=replace(split.clean, values=seen(split.clean.values))),
         replace(split, test=replace(split.test, values=seen(split.test.values))),
     ]

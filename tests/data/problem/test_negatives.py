@@ -70,7 +70,7 @@ def test_taught_negatives_come_last_and_are_neither_labelled_nor_unlabelled() ->
     assert after.values.take(slice(count, None))[:, 0].tolist() == [
         float(name) for name in known.train.names
     ]
-    assert taught.validation is split.validation
+    assert taught.held_out is split.held_out
 
 
 def test_the_roles_name_them() -> None:
@@ -79,7 +79,7 @@ def test_the_roles_name_them() -> None:
     assert {role for role, name in roles if int(name) >= 80} == {"train-negative"}
     assert {role for role, name in roles if 30 <= int(name) < 80} == {
         "train-unlabelled",
-        "validation-unlabelled",
+        "held-out-unlabelled",
     }
 
 

@@ -44,7 +44,7 @@ def index_of(part: PUDataset | LabelledDataset) -> np.ndarray:
 
 
 def parts(split: PUSplit) -> list[PUDataset | LabelledDataset]:
-    return [part for part in (split.train, split.validation, split.clean) if part is not None]
+    return [part for part in (split.train, split.held_out, split.clean) if part is not None]
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def test_seed_57_gives_the_papers_division(
 
 def test_held_out_rows_change_nothing_about_the_rows_to_train_on() -> None:
     plain = split_source(SOURCE, recipe())
-    held = split_source(SOURCE, recipe(validation_positives=12, validation_unlabelled=50, clean=10))
+    held = split_source(SOURCE, recipe(held_out_positives=12, held_out_unlabelled=50, clean=10))
     assert np.array_equal(index_of(plain.train), index_of(held.train))
 
 
@@ -115,7 +115,7 @@ def hidden_positives(wanted: SplitRecipe, labelled: int, unlabelled: int) -> int
 
 
 def sizes(wanted: SplitRecipe) -> list[tuple[int, int]]:
-    held_out = (wanted.validation_positives, wanted.validation_unlabelled)
+    held_out = (wanted.held_out_positives, wanted.held_out_unlabelled)
     return [(wanted.positives, wanted.unlabelled)] + [held_out] * any(held_out)
 
 
@@ -140,7 +140,7 @@ recipes = st.fixed_dictionaries(
 ).flatmap(
     lambda plain: (
         st.tuples(st.integers(1, 20), st.integers(1, 60)).map(
-            lambda held: plain | {"validation_positives": held[0], "validation_unlabelled": held[1]}
+            lambda held: plain | {"held_out_positives": held[0], "held_out_unlabelled": held[1]}
         )
         | st.just(plain)
     )
@@ -154,7 +154,7 @@ def test_a_split_is_what_its_recipe_says_or_refused(wanted: SplitRecipe) -> None
             split_source(SOURCE, wanted)
         return
     split = split_source(SOURCE, wanted)
-    pu_parts = [split.train] + ([split.validation] if split.validation else [])
+    pu_parts = [split.train] + ([split.held_out] if split.held_out else [])
     for part, (labelled, unlabelled) in zip(pu_parts, sizes(wanted), strict=True):
         assert part.labelled.tolist() == [True] * labelled + [False] * unlabelled
         assert (part.truth[part.labelled] == POSITIVE).all()
@@ -218,7 +218,7 @@ def test_splitting_leaves_the_global_generator_and_the_samples_alone() -> None:
         {"prior": 0.5},
         {"positive_classes": (0, 1, 8)},
         {"scenario": "single-set"},
-        {"validation_positives": 5, "validation_unlabelled": 5},
+        {"held_out_positives": 5, "held_out_unlabelled": 5},
         {"clean": 1},
     ],
     ids=lambda change: next(iter(change)),
@@ -231,7 +231,7 @@ def test_another_recipe_gives_another_fingerprint(change: dict[str, Any]) -> Non
 
 
 def test_a_split_copies_no_values() -> None:
-    split = split_source(SOURCE, recipe(validation_positives=5, validation_unlabelled=5, clean=1))
+    split = split_source(SOURCE, recipe(held_out_positives=5, held_out_unlabelled=5, clean=1))
     assert all(part.values.pool is SOURCE.train.values for part in parts(split))
 
 
@@ -247,7 +247,7 @@ def test_the_test_part_comes_whole_in_order_and_with_its_truth() -> None:
 
 def test_parts_nobody_asked_for_are_not_made() -> None:
     split = split_source(Source(train=rows(1000)), recipe())
-    assert (split.test, split.validation, split.clean) == (None, None, None)
+    assert (split.test, split.held_out, split.clean) == (None, None, None)
 
 
 def test_samples_of_unknown_class_are_never_called_negative() -> None:
@@ -272,7 +272,7 @@ def test_samples_of_unknown_class_are_never_called_negative() -> None:
         ),
         ({"unlabelled": 1001, "prior": 0.1}, "more negatives.*901 wanted, 600 of 600 left"),
         (
-            {"validation_positives": 301, "validation_unlabelled": 1},
+            {"held_out_positives": 301, "held_out_unlabelled": 1},
             "more positives.*301 wanted, 300 of 400 left",
         ),
         ({"clean": 301}, "more positives.*301 wanted, 300 of 400 left"),
@@ -302,10 +302,10 @@ def test_a_recipe_that_cannot_be_followed_is_refused(change: dict[str, Any], sen
         ({"clean": -1}, "clean: Input should be greater than or equal to 0"),
         ({"scenario": "two-set"}, "scenario: Input should be 'case-control' or 'single-set'"),
         (
-            {"validation_positives": 5},
-            "validation_positives is 5 and validation_unlabelled is 0; hold out some of both",
+            {"held_out_positives": 5},
+            "held_out_positives is 5 and held_out_unlabelled is 0; hold out some of both",
         ),
-        ({"validation_unlabelled": 5}, "or set both to 0"),
+        ({"held_out_unlabelled": 5}, "or set both to 0"),
     ],
 )
 def test_a_recipe_that_makes_no_sense_is_refused(change: dict[str, Any], sentence: str) -> None:
@@ -322,12 +322,12 @@ def publishers_source() -> Source:
 
 def test_the_truth_of_a_publishers_unlabelled_part_stays_unknown() -> None:
     wanted = recipe(
-        prior=None, positives=30, unlabelled=400, validation_positives=10, validation_unlabelled=90
+        prior=None, positives=30, unlabelled=400, held_out_positives=10, held_out_unlabelled=90
     )
     split = split_source(publishers_source(), wanted)
     assert split.true_prior is None
-    assert split.validation is not None
-    for part, labelled, unlabelled in ((split.train, 30, 400), (split.validation, 10, 90)):
+    assert split.held_out is not None
+    for part, labelled, unlabelled in ((split.train, 30, 400), (split.held_out, 10, 90)):
         index = index_of(part)
         assert part.labelled.tolist() == [True] * labelled + [False] * unlabelled
         assert part.truth.tolist() == [POSITIVE] * labelled + [UNKNOWN] * unlabelled
@@ -343,8 +343,8 @@ def test_parts_with_a_publishers_unlabelled_part_are_disjoint_too() -> None:
         prior=None,
         positives=30,
         unlabelled=400,
-        validation_positives=10,
-        validation_unlabelled=90,
+        held_out_positives=10,
+        held_out_unlabelled=90,
         clean=15,
     )
     split = split_source(publishers_source(), wanted)
@@ -399,10 +399,10 @@ def test_known_negatives_are_in_neither_part() -> None:
 def test_a_share_of_p_and_of_u_is_held_out() -> None:
     samples, labelled = own_data(50, 200)
     split = split_own(samples, labelled, held_out_share=0.2)
-    assert split.validation is not None
-    assert (split.validation.labelled.sum(), len(split.validation)) == (10, 50)
+    assert split.held_out is not None
+    assert (split.held_out.labelled.sum(), len(split.held_out)) == (10, 50)
     assert (split.train.labelled.sum(), len(split.train)) == (40, 200)
-    for part in (split.train, split.validation):
+    for part in (split.train, split.held_out):
         assert np.array_equal(part.labelled, labelled[index_of(part)])
         assert np.array_equal(part.truth, samples.classes[index_of(part)])
     assert split.true_prior is None
@@ -410,9 +410,9 @@ def test_a_share_of_p_and_of_u_is_held_out() -> None:
 
 def test_at_most_1000_positives_and_5000_unlabelled_are_held_out() -> None:
     split = split_own(*own_data(3000, 12000), held_out_share=0.5)
-    assert split.validation is not None
-    assert split.validation.labelled.sum() == 1000
-    assert len(split.validation) == 6000
+    assert split.held_out is not None
+    assert split.held_out.labelled.sum() == 1000
+    assert len(split.held_out) == 6000
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_rows_that_cannot_be_held_out_are_trained_on(
     positives: int, unlabelled: int, share: float
 ) -> None:
     split = split_own(*own_data(positives, unlabelled), held_out_share=share)
-    assert split.validation is None
+    assert split.held_out is None
     assert len(split.train) == positives + unlabelled
 
 

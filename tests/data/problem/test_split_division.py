@@ -32,8 +32,8 @@ def split(source: Source, grouping: str | None, seed: int = 57, clean: int = 0) 
         positives=20,
         unlabelled=100,
         prior=0.4,
-        validation_positives=5,
-        validation_unlabelled=20,
+        held_out_positives=5,
+        held_out_unlabelled=20,
         clean=clean,
         grouping=grouping,
         seed=seed,
@@ -91,11 +91,11 @@ def test_a_grouped_split_trains_on_no_group_that_it_tests_on(kind: str) -> None:
     source = source_of(2000)
     made = split(source, kind, clean=10)
     assert made.test is not None
-    assert made.validation is not None
+    assert made.held_out is not None
     assert made.clean is not None
     group = source.train.groups[kind]
     tested = {group[row] for row in rows_of(made.test.names)}
-    for part in (made.train, made.validation, made.clean):
+    for part in (made.train, made.held_out, made.clean):
         assert not tested & {group[row] for row in rows_of(part.names)}
 
 

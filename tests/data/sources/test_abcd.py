@@ -89,7 +89,7 @@ def test_without_lists_there_are_no_folds_to_hold_out(tmp_path: Path) -> None:
 def test_the_papers_numbers_are_the_defaults() -> None:
     entry = SOURCES["abcd"]
     assert (entry.positives, entry.unlabelled, entry.prior) == (300, 4000, 0.5)
-    assert (entry.validation_positives, entry.validation_unlabelled) == (30, 400)
+    assert (entry.held_out_positives, entry.held_out_unlabelled) == (30, 400)
     assert [CLASS_NAMES[index] for index in entry.positive_classes] == ["washed-away"]
     mean = [119.9391, 114.9877, 103.1147, 140.6345, 142.3115, 130.3468]
     std = [69.6637, 66.0012, 65.2355, 35.8397, 32.8773, 33.7203]

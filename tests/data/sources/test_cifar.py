@@ -260,7 +260,7 @@ def test_the_splits_have_the_sizes_of_the_paper() -> None:
     for name, prior in (("cifar10", 0.4), ("cifar100", 0.5)):
         entry = SOURCES[name]
         assert (entry.positives, entry.unlabelled, entry.prior) == (1000, 40000, prior)
-        assert (entry.validation_positives, entry.validation_unlabelled) == (100, 4000)
+        assert (entry.held_out_positives, entry.held_out_unlabelled) == (100, 4000)
     assert SOURCES["cifar10"].mean == (0.4914, 0.4822, 0.4465)
     assert SOURCES["cifar100"].std == (0.2675, 0.2565, 0.2761)
 

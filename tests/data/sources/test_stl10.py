@@ -95,7 +95,7 @@ def test_the_inherited_cat_stays_among_the_positives() -> None:
     positives = [CLASS_NAMES[number] for number in entry.positive_classes]
     assert positives == ["airplane", "car", "cat", "ship", "truck"]
     assert (entry.positives, entry.unlabelled, entry.prior) == (1000, 90000, None)
-    assert (entry.validation_positives, entry.validation_unlabelled) == (100, 9000)
+    assert (entry.held_out_positives, entry.held_out_unlabelled) == (100, 9000)
 
 
 def test_the_published_files_are_read_to_the_bit() -> None:

@@ -335,7 +335,7 @@ def test_neighbours_are_kept_together_where_people_ask_for_it(tmp_path: Path) ->
 def test_the_papers_numbers_are_the_defaults() -> None:
     entry = SOURCES["xbd"]
     assert (entry.positives, entry.unlabelled, entry.prior) == (500, 20000, 0.4)
-    assert (entry.validation_positives, entry.validation_unlabelled) == (50, 2000)
+    assert (entry.held_out_positives, entry.held_out_unlabelled) == (50, 2000)
     assert [CLASS_NAMES[index] for index in entry.positive_classes] == ["major-damage", "destroyed"]
     np.testing.assert_allclose(255 * np.array(entry.mean), [82.5567, 103.9388, 98.9924])
     np.testing.assert_allclose(255 * np.array(entry.std), [35.2087, 33.5893, 38.6644])

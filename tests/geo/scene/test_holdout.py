@@ -64,10 +64,10 @@ def test_nothing_is_held_out_if_nothing_is_wanted() -> None:
 def test_the_problem_holds_every_building_that_can_be_seen_once() -> None:
     buildings, chips, marked = problem(200, 40, skipped=15)
     split = load_chips(buildings, chips, marked, ChipsConfig()).split
-    assert split.validation is not None
-    rows = [*split.train.values.index, *split.validation.values.index]
+    assert split.held_out is not None
+    rows = [*split.train.values.index, *split.held_out.values.index]
     assert sorted(rows) == list(range(15, 200))
-    for part in (split.train, split.validation):
+    for part in (split.train, split.held_out):
         np.testing.assert_array_equal(part.labelled, marked[part.values.index])
         assert part.names == tuple(map(str, part.values.index))
         np.testing.assert_array_equal(

@@ -104,7 +104,7 @@ class PUSplit:
     Attributes:
         train: P and U, and sure negatives for a method that declared `uses_negatives`.
         test: For reporting only; None where no truth was given.
-        validation: Held-out P and U, disjoint from train.
+        held_out: P and U that are not trained on.
         clean: A few samples of known class, for methods that declare the need.
         kind: Which augmentation suits the samples.
         scenario: How P and U came about.
@@ -112,7 +112,7 @@ class PUSplit:
 
     train: PUDataset
     test: LabelledDataset | None
-    validation: PUDataset | None
+    held_out: PUDataset | None
     clean: LabelledDataset | None
     kind: ImageKind
     scenario: Scenario
@@ -153,13 +153,13 @@ class PUSplit:
         Args:
             negatives: Known negatives that only evaluation sees; they are in no split.
         """
-        parts = (self.validation, self.clean, self.test, negatives)
+        parts = (self.held_out, self.clean, self.test, negatives)
         return _hash_of([part.values for part in parts if part is not None])
 
     def roles(self) -> list[tuple[str, str]]:
         """Return (role, name) of every sample, in row order: the content of split.csv."""
         rows: list[tuple[str, str]] = []
-        for part, data in (("train", self.train), ("validation", self.validation)):
+        for part, data in (("train", self.train), ("held-out", self.held_out)):
             if data is not None:
                 kinds = [data.labelled, data.unlabelled]
                 words = np.select(kinds, ["positive", "unlabelled"], "negative")

@@ -12,8 +12,9 @@ has to store; the hash proves that two runs saw the same split.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -47,9 +48,9 @@ class SplitRecipe(Config):
     prior: float | None = Field(default=None, gt=0, lt=1)
     """Share of positives: in U (case-control), in the whole set (single-set). None where the
     publisher's own unlabelled part is used and nobody knows."""
-    validation_positives: int = Field(default=0, ge=0)
+    held_out_positives: int = Field(default=0, ge=0)
     """Further labelled positives, held out."""
-    validation_unlabelled: int = Field(default=0, ge=0)
+    held_out_unlabelled: int = Field(default=0, ge=0)
     """Further unlabelled samples, held out, with the same prior."""
     clean: int = Field(default=0, ge=0)
     """Held-out samples of each class whose label is known, for methods that need them."""
@@ -61,12 +62,17 @@ class SplitRecipe(Config):
     seed: int = 57
     """Seed of the split, apart from the run's seed: repeats share one split, as in the paper."""
 
+    renamed: ClassVar[Mapping[str, str]] = {
+        "validation_positives": "held_out_positives",
+        "validation_unlabelled": "held_out_unlabelled",
+    }
+
     @model_validator(mode="after")
     def _hold_out_both_or_neither(self) -> Self:
-        if bool(self.validation_positives) != bool(self.validation_unlabelled):
+        if bool(self.held_out_positives) != bool(self.held_out_unlabelled):
             raise ValueError(
-                f"validation_positives is {self.validation_positives} and validation_unlabelled "
-                f"is {self.validation_unlabelled}; hold out some of both, or set both to 0"
+                f"held_out_positives is {self.held_out_positives} and held_out_unlabelled "
+                f"is {self.held_out_unlabelled}; hold out some of both, or set both to 0"
             )
         return self
 
@@ -106,20 +112,20 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
     labelled, unlabelled = deal(
         positives, negatives, recipe.positives, recipe.unlabelled, recipe.prior, random
     )
-    validation = None
-    if recipe.validation_positives:
-        validation = deal(
+    held_out = None
+    if recipe.held_out_positives:
+        held_out = deal(
             positives,
             negatives,
-            recipe.validation_positives,
-            recipe.validation_unlabelled,
+            recipe.held_out_positives,
+            recipe.held_out_unlabelled,
             recipe.prior,
             random,
         )
     return PUSplit(
         train=_pu(train, positive, labelled, unlabelled),
         test=_test_part(source, recipe, division),
-        validation=_pu(train, positive, *validation) if validation else None,
+        held_out=_pu(train, positive, *held_out) if held_out else None,
         clean=_clean(train, recipe, positives, negatives),
         kind=train.kind,
         scenario=recipe.scenario,
@@ -160,11 +166,11 @@ def split_one_sided(
     if not (out_p and out_u):
         out_p = out_u = 0  # one of the two alone measures nothing: train on it
     known = samples.classes == POSITIVE
-    validation = _pu(samples, known, positives[:out_p], unlabelled[:out_u], samples.classes)
+    held_out = _pu(samples, known, positives[:out_p], unlabelled[:out_u], samples.classes)
     return PUSplit(
         train=_pu(samples, known, positives[out_p:], unlabelled[out_u:], samples.classes),
         test=test,
-        validation=validation if out_p else None,
+        held_out=held_out if out_p else None,
         clean=None,
         kind=samples.kind,
         scenario=scenario,
@@ -191,7 +197,7 @@ class _Deck:
             raise ConfigError(
                 f"The split asks for more {self.what} than there are: {count} wanted, "
                 f"{len(self.left)} of {self.total} left. Lower data.positives, data.unlabelled, "
-                "data.clean or the validation sizes, or change data.prior."
+                "data.clean or the held-out sizes, or change data.prior."
             )
         taken, self.left = self.left[:count], self.left[count:]
         return taken
@@ -263,9 +269,9 @@ def _with_publishers_unlabelled(
     return PUSplit(
         train=data,
         test=_labelled(source.test, recipe),
-        validation=(
-            rows(recipe.validation_positives, recipe.validation_unlabelled)
-            if recipe.validation_positives
+        held_out=(
+            rows(recipe.held_out_positives, recipe.held_out_unlabelled)
+            if recipe.held_out_positives
             else None
         ),
         clean=_clean(train, recipe, positives, negatives),

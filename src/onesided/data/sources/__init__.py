@@ -30,8 +30,8 @@ class SourceEntry:
         positives: Labelled positives.
         unlabelled: Unlabelled samples.
         prior: Share of positives among the unlabelled; None if nobody knows.
-        validation_unlabelled: Further unlabelled samples, held out.
-        validation_positives: Further labelled positives, held out.
+        held_out_unlabelled: Further unlabelled samples, held out.
+        held_out_positives: Further labelled positives, held out.
         mean: Per channel, of values from 0 to 1; per feature of vectors.
         std: The same, standard deviation.
         layouts: How it lies on disk; the first is what is fetched. None if it is embedded, or
@@ -48,8 +48,8 @@ class SourceEntry:
     positives: int
     unlabelled: int
     prior: float | None
-    validation_unlabelled: int
-    validation_positives: int
+    held_out_unlabelled: int
+    held_out_positives: int
     mean: tuple[float, ...]
     std: tuple[float, ...]
     layouts: tuple[Layout, ...] = ()
@@ -83,8 +83,8 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positives=40,
             unlabelled=800,
             prior=0.4,
-            validation_unlabelled=100,
-            validation_positives=20,
+            held_out_unlabelled=100,
+            held_out_positives=20,
             mean=(0.3048,),
             std=(0.3757,),
         ),
@@ -97,8 +97,8 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positives=1000,
             unlabelled=40000,
             prior=0.4,
-            validation_unlabelled=4000,
-            validation_positives=100,
+            held_out_unlabelled=4000,
+            held_out_positives=100,
             mean=(0.2860,),
             std=(0.3530,),
             layouts=idx.LAYOUTS,
@@ -112,8 +112,8 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positives=1000,
             unlabelled=40000,
             prior=0.4,
-            validation_unlabelled=4000,
-            validation_positives=100,
+            held_out_unlabelled=4000,
+            held_out_positives=100,
             mean=(0.4914, 0.4822, 0.4465),
             std=(0.247, 0.243, 0.261),
             layouts=cifar.CIFAR10.layouts,
@@ -127,8 +127,8 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positives=1000,
             unlabelled=40000,
             prior=0.5,
-            validation_unlabelled=4000,
-            validation_positives=100,
+            held_out_unlabelled=4000,
+            held_out_positives=100,
             mean=(0.5071, 0.4867, 0.4408),
             std=(0.2675, 0.2565, 0.2761),
             layouts=cifar.CIFAR100.layouts,
@@ -142,8 +142,8 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positives=1000,
             unlabelled=90000,
             prior=None,
-            validation_unlabelled=9000,
-            validation_positives=100,
+            held_out_unlabelled=9000,
+            held_out_positives=100,
             mean=(0.5, 0.5, 0.5),
             std=(0.5, 0.5, 0.5),
             layouts=stl10.LAYOUTS,
@@ -159,8 +159,8 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positives=300,
             unlabelled=4000,
             prior=0.5,
-            validation_unlabelled=400,
-            validation_positives=30,
+            held_out_unlabelled=400,
+            held_out_positives=30,
             mean=_of_255(119.9391, 114.9877, 103.1147, 140.6345, 142.3115, 130.3468),
             std=_of_255(69.6637, 66.0012, 65.2355, 35.8397, 32.8773, 33.7203),
             by_hand=abcd.BY_HAND,
@@ -175,8 +175,8 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positives=500,
             unlabelled=20000,
             prior=0.4,
-            validation_unlabelled=2000,
-            validation_positives=50,
+            held_out_unlabelled=2000,
+            held_out_positives=50,
             mean=_of_255(82.5567, 103.9388, 98.9924),
             std=_of_255(35.2087, 33.5893, 38.6644),
             by_hand=xbd.BY_HAND,
@@ -191,8 +191,8 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positives=30,
             unlabelled=200,
             prior=0.3,
-            validation_unlabelled=60,
-            validation_positives=15,
+            held_out_unlabelled=60,
+            held_out_positives=15,
             mean=(0.0,) * tabular.BREAST_CANCER_FEATURES,
             std=(1.0,) * tabular.BREAST_CANCER_FEATURES,
         ),
@@ -205,8 +205,8 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positives=40,
             unlabelled=800,
             prior=0.4,
-            validation_unlabelled=100,
-            validation_positives=20,
+            held_out_unlabelled=100,
+            held_out_positives=20,
             mean=(0.0,) * tabular.DIGIT_FEATURES,
             std=(1.0,) * tabular.DIGIT_FEATURES,
         ),
@@ -219,8 +219,8 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positives=200,
             unlabelled=2000,
             prior=0.4,
-            validation_unlabelled=400,
-            validation_positives=100,
+            held_out_unlabelled=400,
+            held_out_positives=100,
             mean=(0.0, 0.0),
             std=(1.0, 1.0),
             listed=False,
@@ -234,8 +234,8 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positives=40,
             unlabelled=240,
             prior=0.4,
-            validation_unlabelled=60,
-            validation_positives=20,
+            held_out_unlabelled=60,
+            held_out_positives=20,
             mean=(0.5, 0.5, 0.5),
             std=(0.15, 0.12, 0.15),
             listed=False,

@@ -117,8 +117,8 @@ def score_chips(
 def held_out_rows(split: PUSplit, count: int) -> Bool[np.ndarray, "n"]:
     """Return which buildings a split keeps out of training."""
     held_out = np.zeros(count, bool)
-    if split.validation is not None:
-        held_out[split.validation.values.index] = True
+    if split.held_out is not None:
+        held_out[split.held_out.values.index] = True
     return held_out
 
 

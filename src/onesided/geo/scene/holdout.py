@@ -35,11 +35,11 @@ def load_chips(
     group = neighbourhoods(_places(buildings.geometries[rows]))
     out = choose_held_out(group, marked[rows], config.held_out, config.seed)
     train = _part(buildings, chips, marked, rows[~out.held_out])
-    validation = _part(buildings, chips, marked, rows[out.held_out])
+    held_out = _part(buildings, chips, marked, rows[out.held_out])
     split = PUSplit(
         train=train,
         test=None,
-        validation=validation if len(validation) else None,
+        held_out=held_out if len(held_out) else None,
         clean=None,
         kind="remote",
         scenario=config.scenario,
