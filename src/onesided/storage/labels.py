@@ -8,12 +8,13 @@ NAMES = {POSITIVE: "positive", UNKNOWN: "unlabelled", NEGATIVE: "negative"}
 """What we call the classes, and write ourselves."""
 WORDS = {
     **dict.fromkeys(("positive", "pos"), POSITIVE),
-    **dict.fromkeys(("unlabelled", "unlabeled", "unknown", "unsure"), UNKNOWN),
+    **dict.fromkeys(("unlabelled", "unlabeled"), UNKNOWN),
     **dict.fromkeys(("negative", "neg"), NEGATIVE),
 }
 """What can be meant one way only, wherever it stands."""
 ANSWERS = {
     **dict.fromkeys(("1", "yes", "true", "damaged", "damage"), POSITIVE),
+    **dict.fromkeys(("unsure", "unknown"), UNKNOWN),
     **dict.fromkeys(("0", "no", "false", "undamaged", "no_damage", "no-damage"), NEGATIVE),
 }
 """Answers to the question whether an item is positive: labels in files of buildings, whose
