@@ -96,7 +96,7 @@ def read_labels(path: Path) -> dict[str, int]:
         if not item:
             raise DataError(f"{where}: expected a name in the column item or path.")
         try:
-            known = label_in(row.cells["label"], among=(POSITIVE, NEGATIVE), looked_at=True)
+            known = label_in(row.cells["label"], among=(POSITIVE, NEGATIVE))
         except NotALabel as error:
             raise DataError(f"{where}: {error}") from None
         if labels.setdefault(item, known) != known:

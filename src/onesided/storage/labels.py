@@ -8,23 +8,24 @@ NAMES = {POSITIVE: "positive", UNKNOWN: "unlabelled", NEGATIVE: "negative"}
 """What we call the classes, and write ourselves."""
 WORDS = {
     **dict.fromkeys(("positive", "pos"), POSITIVE),
-    **dict.fromkeys(("unlabelled", "unlabeled", "unknown", "unsure"), UNKNOWN),
+    **dict.fromkeys(("unlabelled", "unlabeled"), UNKNOWN),
     **dict.fromkeys(("negative", "neg"), NEGATIVE),
 }
 """What can be meant one way only, wherever it stands."""
 ANSWERS = {
     **dict.fromkeys(("1", "yes", "true", "damaged", "damage"), POSITIVE),
+    **dict.fromkeys(("unsure", "unknown"), UNKNOWN),
     **dict.fromkeys(("0", "no", "false", "undamaged", "no_damage", "no-damage"), NEGATIVE),
 }
-"""Answers to the question whether an item is positive. They are labels only where the items
-of a file were looked at: to others 0 means that nobody did."""
+"""Answers to the question whether an item is positive: labels in files of buildings, whose
+column asks that. In other tables 0 is negative to some and unlabelled to others."""
 
 
 class NotALabel(ValueError):
     """A cell that holds no label; the message continues a sentence about its row."""
 
 
-def label_in(text: str, *, among: Collection[int], looked_at: bool) -> int:
+def label_in(text: str, *, among: Collection[int], answers: bool = False) -> int:
     """Return the class that a cell of a label column means, or raise `NotALabel`.
 
     A word means the same class in every file; what differs is which of them a file may hold.
@@ -33,15 +34,18 @@ def label_in(text: str, *, among: Collection[int], looked_at: bool) -> int:
     Args:
         text: The cell.
         among: Classes that make sense in this file: POSITIVE, UNKNOWN, NEGATIVE.
-        looked_at: Whether somebody looked at the items listed, so that `ANSWERS` are labels.
+        answers: Whether `ANSWERS` are labels in this file.
     """
     word = text.strip().lower()
-    meant = (WORDS | ANSWERS if looked_at else WORDS).get(word)
+    meant = (WORDS | ANSWERS if answers else WORDS).get(word)
     if meant is not None and meant in among:
         return meant
-    expected = ", ".join(name for label, name in NAMES.items() if label in among)
-    ambiguous = word.lstrip("-+").replace(".", "").isdigit()
-    hint = " Numbers are refused because 0 means negative to some and unlabelled to others."
-    if looked_at:
-        hint = " Of numbers, 1 is positive and 0 is negative."
-    raise NotALabel(f"the label '{text}' is none of {expected}.{hint if ambiguous else ''}")
+    *others, last = (name for label, name in NAMES.items() if label in among)
+    hint = ""
+    if word.lstrip("-+").replace(".", "").isdigit():
+        hint = (
+            " Of numbers, 1 is positive and 0 is negative."
+            if answers
+            else " Numbers are refused because 0 means negative to some and unlabelled to others."
+        )
+    raise NotALabel(f"the label '{text}' is none of {', '.join(others)} or {last}.{hint}")

@@ -63,7 +63,7 @@ def read_table(
 
 def _label(table: Table, row: Row) -> int:
     try:
-        return label_in(row.cells["label"], among=NAMES, looked_at=False)
+        return label_in(row.cells["label"], among=NAMES)
     except NotALabel as error:
         raise table.fault(str(error), row.line) from None
 

@@ -9,7 +9,6 @@ There is no one test part: a split trains on 60 % of the pairs and tests on the 
 shuffled as in the NcPU paper, or on whole folds of the publisher's (data.grouping = "fold").
 """
 
-import csv
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from onesided.data.problem.samples import Samples, Source
 from onesided.data.read.images import Found, decode_all
 from onesided.data.sources.by_hand import ByHand
 from onesided.data.sources.download import FileStatus
+from onesided.storage.table import read_lines
 
 NAME = "abcd"
 CLASS_NAMES = ("surviving", "washed-away")
@@ -128,19 +128,15 @@ def _listed(folder: Path) -> list[_Pair]:
 
 
 def _read_list(path: Path) -> list[tuple[str, int]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [line for line in csv.reader(file) if line]
-    except (OSError, ValueError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read ({error}).") from error
-    for number, line in enumerate(lines, start=1):
+    lines = read_lines(path)
+    for number, line in lines:
         # A name with a folder in it could lead anywhere on the disk.
         if len(line) != 2 or line[1].strip() not in _WORDS or Path(line[0]).name != line[0]:
             raise DataError(
                 f"{path}, line {number} is {','.join(line)!r}; expected a file and its class, "
                 "such as patch-pair_14.tif,1"
             )
-    return [(name, _WORDS[label.strip()]) for name, label in lines]
+    return [(name, _WORDS[label.strip()]) for _, (name, label) in lines]
 
 
 def _number(path: Path) -> int:

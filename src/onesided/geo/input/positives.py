@@ -74,7 +74,7 @@ def _columns(lines: Sequence[tuple[int, Sequence[str]]]) -> list[str]:
 def _class_of(path: Path, name: str, label: str) -> int:
     """Return the class that a word means; UNKNOWN for a building somebody was unsure of."""
     try:
-        return label_in(label, among=NAMES, looked_at=True)
+        return label_in(label, among=NAMES, answers=True)
     except NotALabel as error:
         raise DataError(f"{path}, building '{name}': {error}") from None
 
