@@ -140,7 +140,7 @@ ASSUMPTIONS: dict[str, Assumption] = {
         "given prior", "The given prior is exact: an error in it is not part of the interval."
     ),
     "truth": Assumption(
-        "true prior", "The prior is the true one, known in an experiment; nobody else has it."
+        "true prior", "The prior is the true one, an oracle that only experiments have."
     ),
     "estimated": Assumption(
         "estimated prior",
