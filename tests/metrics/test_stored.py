@@ -43,8 +43,10 @@ def test_sentences_of_an_old_file_are_read_as_data() -> None:
     assert OWN_SCORES in figures["prior"].assumes
     stored = result["pu"]["figures"]["recall"]
     assert figures["recall"] == Figure(
-        "recall", stored["value"], stored["low"], stored["high"], (stored["assumes"],)
+        "recall", stored["value"], stored["low"], stored["high"], ("scar", "held_out")
     )
+    assert figures["precision"].assumes[:2] == ("scar", "held_out")
+    assert figures["precision"].assumes[2].startswith("Between 0.236 and 0.42 of the unlabelled")
     alarms = result["known_negatives"]
     assert figures["false_alarms"] == Figure(
         *("false_alarms", alarms["called_positive"], alarms["low"], alarms["high"]),

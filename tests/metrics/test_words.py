@@ -1,6 +1,7 @@
 import pytest
 
 from onesided.metrics.figure import Figure
+from onesided.metrics.pu import FORMULAS
 from onesided.metrics.registry import ASSUMPTIONS, FIGURES, entry, shown
 from onesided.metrics.words import (
     assumptions_of,
@@ -85,6 +86,12 @@ def test_every_assumption_is_told_once() -> None:
         *(ASSUMPTIONS[key].text for key in ("scar", "held_out", "given")),
         "A sentence of an old file.",
     ]
+
+
+def test_every_formula_is_registered() -> None:
+    assert set(FORMULAS) <= set(FIGURES)
+    named = {key for formula in FORMULAS.values() for key in formula.assumes}
+    assert named <= set(ASSUMPTIONS)
 
 
 @pytest.mark.parametrize("name", [*shown("run"), *shown("comparison"), *shown("truth")])

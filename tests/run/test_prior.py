@@ -6,6 +6,7 @@ from onesided.core.errors import ConfigError
 from onesided.data.problem.dataset import PUSplit
 from onesided.data.problem.split import SplitRecipe, split_source
 from onesided.data.sources import SOURCES
+from onesided.metrics.registry import assumption
 from onesided.run.config import Prior
 from onesided.run.load import LoadedData
 from onesided.run.prior import bbe_prior, find_prior
@@ -51,7 +52,8 @@ def test_an_estimate_comes_with_its_origin_and_interval(split: PUSplit, way: Pri
 def test_the_truth_is_an_oracle_and_says_so(split: PUSplit) -> None:
     used = find_prior("truth", split, seed=0)
     assert used.value == pytest.approx(0.4)
-    assert "oracle" in used.origin
+    assert used.origin == "truth"
+    assert "oracle" in assumption(used.origin).text
 
 
 def test_the_truth_is_refused_where_nobody_knows_it(split: PUSplit) -> None:

@@ -121,6 +121,7 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
     """Return the figures, and below them what is missing and what all of them assume."""
     from onesided.metrics.registry import entry
     from onesided.metrics.words import (
+        BOUND,
         assumptions_of,
         bias_text,
         interval_text,
@@ -135,11 +136,12 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
     told = [figure for figure in figures if figure.value is not None]
     for figure in told:
         table.add_row(entry(figure.name).label, value_text(figure), interval_text(figure))
-    biased = {bias_text(figure): None for figure in told if figure.bias}
+    biased = {figure.bias: bias_text(figure) for figure in told if figure.bias}
     lines = [
         *missing_texts(figures),
-        *(f"{text[0].upper()}{text[1:]}." for text in biased),
-        *(each.text for each in assumptions_of(told)),
+        *(f"{BOUND[bias].strip().capitalize()}: {text}." for bias, text in biased.items()),
+        "Assumptions:",
+        *(f"- {each.text}" for each in assumptions_of(told)),
     ]
     table.caption, table.caption_justify = "\n".join(map(visible, lines)), "left"
     return table

@@ -140,7 +140,7 @@ ASSUMPTIONS: dict[str, Assumption] = {
         "given prior", "The given prior is exact: an error in it is not part of the interval."
     ),
     "truth": Assumption(
-        "true prior", "The prior is the true one, known in an experiment; nobody else has it."
+        "true prior", "The prior is the true one, an oracle that only experiments have."
     ),
     "estimated": Assumption(
         "estimated prior",
@@ -160,22 +160,25 @@ ASSUMPTIONS: dict[str, Assumption] = {
         "positives had them. Where negatives have them too, it is too high.",
         prior_bias="high",
     ),
-    "like_unlabelled": Assumption("items like U", "It is about items like the unlabelled ones."),
+    "like_unlabelled": Assumption(
+        "items like U", "Accuracy is that on items like the unlabelled ones."
+    ),
     "like_all": Assumption(
         "items like P and U",
-        "It is about labelled and unlabelled items together, mixed as in the whole set.",
+        "Accuracy is that on labelled and unlabelled items together, mixed as in the whole set.",
     ),
     "same_rate": Assumption(
         "P and U held out alike",
-        "It is about labelled and unlabelled items together; both were held out at the same rate.",
+        "Accuracy is that on labelled and unlabelled items together, held out at the same rate.",
     ),
     "not_negatives": Assumption(
         "no negatives",
-        "It compares with unlabelled items, not with negatives, so even a perfect model stays "
-        "below 1.",
+        "Proxy AUC compares with unlabelled items, not with negatives, so even a perfect model "
+        "stays below 1.",
     ),
     "no_share": Assumption(
-        "a criterion", "It compares models on the same data; it is no share and may exceed 1."
+        "a criterion",
+        "The Lee-Liu criterion compares models on the same data; it is no share and may exceed 1.",
     ),
     "typical_negatives": Assumption(
         "typical negatives", "The known negatives are like those among the unlabelled items."
@@ -183,7 +186,7 @@ ASSUMPTIONS: dict[str, Assumption] = {
     "marked_positive": Assumption("marked are damaged", "Every marked building is damaged."),
     "listed": Assumption("listed", "All unmarked buildings whose true label is listed."),
     "listed_held_out": Assumption(
-        "listed, held out", "Those of them in neighbourhoods that were not trained on."
+        "listed, held out", "Listed buildings in neighbourhoods that were not trained on."
     ),
 }
 """Id to words."""

@@ -19,6 +19,13 @@ Json = Mapping[str, Any]
 
 OLD_OWN_SCORES = "BBE on this model's held-out scores, too high where negatives are among the best"
 OLD_BIAS: Mapping[str, Bias] = {", optimistically": "high", ", pessimistically": "low"}
+OLD_ASSUMPTIONS = {
+    "The labelled positives are typical of all positives (SCAR).": "scar",
+    "The held-out items are a random part of the data and were not trained on.": "held_out",
+    "It compares with unlabelled items, not with negatives, so even a perfect score stays below "
+    "1.": "not_negatives",
+    "It compares models on the same data; it is no share and may exceed 1.": "no_share",
+}
 OLD_REASON = re.compile(r"(?:Not computed|Undefined): ([^.]*)\.")
 
 
@@ -81,8 +88,17 @@ def _old_figure(name: str, stored: Json) -> Figure:
     value, low, high = (number(stored.get(key)) for key in ("value", "low", "high"))
     reason = OLD_REASON.search(assumes) if value is None else None
     return Figure(
-        name, value, low, high, (assumes,) if assumes else (), bias, reason[1] if reason else None
+        name, value, low, high, _old_assumptions(assumes), bias, reason[1] if reason else None
     )
+
+
+def _old_assumptions(text: str) -> tuple[str, ...]:
+    """Return ids of the sentences that are known, and the rest as it is."""
+    known = [sentence for sentence in OLD_ASSUMPTIONS if sentence in text]
+    for sentence in known:
+        text = text.replace(sentence, "")
+    rest = " ".join(text.split())
+    return (*(OLD_ASSUMPTIONS[sentence] for sentence in known), *([rest] if rest else []))
 
 
 def _old_prior(stored: Json) -> Figure:
