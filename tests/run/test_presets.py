@@ -265,7 +265,7 @@ def test_a_preset_of_ones_own_decides_what_its_file_says(own: Path) -> None:
 
 
 def test_what_a_person_sets_wins_over_the_preset_of_their_own(own: Path) -> None:
-    given: dict[str, dict[str, object]] = {
+    given: Settings = {
         "train": {"learning_rate": 0.1},
         "backbone": {"width": 0.5},
         "data": {"largest_side": 32},
@@ -334,17 +334,17 @@ def test_settings_are_checked_once_and_before_the_data_is_read(
 ) -> None:
     calls: list[str] = []
 
-    def counted(name: str, real: Any) -> Any:  # noqa: ANN401 - any function
-        def call(*arguments: Any) -> Any:  # noqa: ANN401
-            calls.append(name)
-            return real(*arguments)
+    def counted(kind: type) -> "classmethod[Any, Any, Any]":
+        real = vars(kind)["from_settings"].__func__
 
-        return call
+        def call(cls: type, *arguments: Any) -> Any:  # noqa: ANN401 - as it is
+            calls.append(kind.__name__)
+            return real(cls, *arguments)
+
+        return classmethod(call)
 
     for kind in (RunConfig, Config):
-        real: Any = kind.from_settings
-        counting = counted(kind.__name__, real.__func__)
-        monkeypatch.setattr(kind, "from_settings", classmethod(counting))
+        monkeypatch.setattr(kind, "from_settings", counted(kind))
     plan = plan_run({"data": {"name": "cifar10"}}, preset)
     assert calls.count("RunConfig") == 1
     calls.clear()

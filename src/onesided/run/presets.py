@@ -21,13 +21,7 @@ from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
 from onesided.nets.build import BackboneConfig
-from onesided.run.config import (
-    DataConfig,
-    OwnConfig,
-    RunConfig,
-    SetConfig,
-    data_config,
-)
+from onesided.run.config import DataConfig, OwnConfig, RunConfig, SetConfig, data_config
 from onesided.run.preset_files import preset_files
 
 RECIPES = Path(str(resources.files("onesided") / "recipes"))
@@ -174,6 +168,7 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
     chosen = read_preset(preset)
     recipe = recipe_settings(own.data.name, own.method_name)
     network = _network(own, chosen, given, where)
+    added = {**recipe.get("data", {}), **_smaller_images(chosen, own.data, network)}
     asked = merge(chosen.method.get(own.method_name, {}), _asked_of_method(given))
     # The recipe's weights and extra data belong to the data set; its epochs, rates and the
     # paper's own estimate of the prior belong to the paper's budget and split.
@@ -181,7 +176,7 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
     beneath = merge(published.get("train", {}), _set(chosen.train))
     checked = replace(
         own,
-        data=_data(own, chosen, network, recipe, given, where),
+        data=data_config(merge(added, given["data"]), where) if added else own.data,
         backbone=network,
         train=_over(beneath, own.train, given.get("train", {}), f"{where} [train]"),
         prior=own.prior if "prior" in given else published.get("prior", own.prior),
@@ -241,19 +236,10 @@ def _network(own: RunConfig, chosen: Preset, given: Settings, where: str) -> Bac
     return _over(_set(chosen.backbone), own.backbone, asked, f"{where} [backbone]")
 
 
-def _data(
-    own: RunConfig,
-    chosen: Preset,
-    backbone: BackboneConfig,
-    recipe: Settings,
-    given: Settings,
-    where: str,
-) -> DataConfig:
-    """Return the data with what recipe and preset add to it."""
-    added = recipe.get("data", {})
-    if chosen.largest_side and isinstance(own.data, OwnConfig) and backbone.name in FROM_SCRATCH:
-        added = {**added, "largest_side": chosen.largest_side}
-    return data_config(merge(added, given["data"]), where) if added else own.data
+def _smaller_images(chosen: Preset, data: DataConfig, backbone: BackboneConfig) -> Settings:
+    """Return the preset's limit to people's own images, where the network learns from scratch."""
+    limited = isinstance(data, OwnConfig) and backbone.name in FROM_SCRATCH and chosen.largest_side
+    return {"largest_side": chosen.largest_side} if limited else {}
 
 
 def _published_method(
