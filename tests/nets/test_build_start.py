@@ -7,7 +7,7 @@ import pytest
 from safetensors.torch import save_file
 
 from onesided.core.errors import ConfigError
-from onesided.nets.build import BackboneConfig, give_first_weights
+from onesided.nets.build import BackboneConfig, load_initial_weights
 from onesided.nets.efficientnet import EfficientNetLite0
 from onesided.nets.pretrained import PACKAGE
 from tests.nets.test_build import build, same_weights
@@ -23,13 +23,13 @@ def test_a_network_starts_from_the_file_it_is_given(tmp_path: Path) -> None:
     path = weights_file(tmp_path / "mine.safetensors", {"width": 0.125}, shape)
     config = BackboneConfig(width=0.125, weights=str(path))
     network = build(config.model_dump(), shape, seed=1)
-    give_first_weights(config, network)
+    load_initial_weights(config, network)
     assert same_weights(network, build({"width": 0.125}, shape, seed=9))
 
 
 def test_without_a_file_a_network_keeps_what_was_drawn() -> None:
     network = build({}, (5,), seed=1)
-    give_first_weights(BackboneConfig(), network)
+    load_initial_weights(BackboneConfig(), network)
     assert same_weights(network, build({}, (5,), seed=1))
 
 
@@ -40,7 +40,7 @@ def test_efficientnet_starts_from_published_weights_by_itself(channels: int) -> 
     )
     config = BackboneConfig(name="efficientnet_lite0")
     network = build(config.model_dump(), (channels, 8, 8))
-    give_first_weights(config, network)
+    load_initial_weights(config, network)
     assert isinstance(network, EfficientNetLite0)
     assert network.size == (96, 96)
     assert network.get_buffer("head.1.running_var").std() > 0

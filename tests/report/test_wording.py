@@ -7,7 +7,7 @@ import pytest
 
 from onesided.metrics.registry import OWN_SCORES
 from onesided.metrics.stored import read_figures
-from onesided.report.runfiles import Ranking, RunFiles
+from onesided.report.runfiles import RankedPool, RunFiles
 from onesided.report.wording import duration, headline, lede, shown, visible
 
 RESULT: dict[str, Any] = {
@@ -24,7 +24,7 @@ RESULT: dict[str, Any] = {
 }
 
 
-def run_with(ranking: Ranking | None = None, **changes: object) -> RunFiles:
+def run_with(ranking: RankedPool | None = None, **changes: object) -> RunFiles:
     return RunFiles("quake", RESULT | changes, ranking=ranking)
 
 
@@ -77,7 +77,7 @@ def test_time_is_told_as_people_do(seconds: float, expected: str) -> None:
 
 
 def test_the_headline_counts_what_was_called_positive() -> None:
-    run = run_with(Ranking(np.zeros(40_000), 3412))
+    run = run_with(RankedPool(np.zeros(40_000), 3412))
     assert said_by(headline, run) == "3,412 of 40,000 unlabelled items called positive"
 
 

@@ -10,7 +10,6 @@ from onesided.cli.options import Json, Names, Quiet
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from onesided.data.sources.by_hand import Prepared
     from onesided.data.sources.download import FileStatus
 
 data = typer.Typer(
@@ -122,7 +121,7 @@ def prepare(
     _tell(prepared, as_json=as_json, quiet=quiet)
 
 
-def _tell(prepared: "Prepared", *, as_json: bool, quiet: bool) -> None:
+def _tell(prepared: "PreparedFiles", *, as_json: bool, quiet: bool) -> None:
     """Print what became of the files."""
     from onesided.cli.show import note, print_json, say
     from onesided.jobs.choices import skipped_lines

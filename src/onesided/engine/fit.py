@@ -18,13 +18,13 @@ from onesided.core.rng import numpy_generator
 from onesided.data.loader import Loader
 from onesided.data.problem.dataset import PUDataset, PUSplit
 from onesided.data.views.augment import GENTLER
-from onesided.engine.ahead import has_room, one_ahead
 from onesided.engine.checkpoint import Checkpoints, Position, TrainingState
 from onesided.engine.interrupt import StopRequest, stop_requests
 from onesided.engine.log import EpochLog, Row, Tally
 from onesided.engine.memory_format import arrange
 from onesided.engine.optimise import build_optimizer, descend, distribute, learn_only
 from onesided.engine.predict import Predictor
+from onesided.engine.prefetch import has_room, prefetched
 from onesided.engine.sweep import MethodSweep
 from onesided.engine.train_config import TrainConfig, choose_device, choose_precision
 from onesided.methods.base import GradientMethod, Method
@@ -189,7 +189,7 @@ class _Training:
             views = {role: GENTLER.get(strength, strength) for role, strength in views.items()}
         rows = None if stage.rows is None else stage.rows.cpu().numpy()
         batches = self.loader.epoch(clock, views, self._batching(stage), rows)
-        for now, batch in one_ahead(batches) if has_room(self.device) else batches:
+        for now, batch in prefetched(batches) if has_room(self.device) else batches:
             with self._autocast():
                 outputs = network(batch, now)
             outputs, whole = gather_outputs(outputs), gather_batch(batch)

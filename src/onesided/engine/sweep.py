@@ -13,11 +13,11 @@ from onesided.core.clock import Clock
 from onesided.core.errors import ContractError
 from onesided.core.rng import generator
 from onesided.data.problem.dataset import PUDataset, Selection
-from onesided.data.problem.samples import ImageKind, piece_length
+from onesided.data.problem.samples import ImageKind, chunk_length
 from onesided.data.views.augment import augment
 
 SWEEP_BATCH = 128
-"""Rows that go through a network at once; fewer of large images, see `piece_length`.
+"""Rows that go through a network at once; fewer of large images, see `chunk_length`.
 
 As many as a preset's batch of a large set: the memory that trained is the memory that sweeps. Four
 times as many took as long and, in pieces of other sizes, a third more memory.
@@ -38,7 +38,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 def chunks(values: Selection) -> Iterator[np.ndarray]:
     """Yield all rows in order, as many at a time as memory bears."""
-    length = min(SWEEP_BATCH, piece_length(values.sample_shape))
+    length = min(SWEEP_BATCH, chunk_length(values.sample_shape))
     for start in range(0, len(values), length):
         yield np.arange(start, min(start + length, len(values)))
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN, LabelScheme, normalise_pu_labels
-from onesided.data.problem.samples import ImageKind, piece_length
+from onesided.data.problem.samples import ImageKind, chunk_length
 from onesided.data.read.arrays import ChannelAxis, checked_values
 from onesided.data.read.files import Found
 from onesided.data.read.folder import Group, OneSided, read_groups
@@ -132,7 +132,7 @@ def decoded_pieces(
         )
     channels, height, width = sample_shape
     found = _distinctly_named(paths)
-    length = piece_length(sample_shape)
+    length = chunk_length(sample_shape)
     for start in range(0, len(found), length):
         piece = found[start : start + length]
         decoded = decode_all(piece, channels=channels, size=(height, width), tolerate=1.0, what="X")

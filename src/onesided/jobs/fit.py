@@ -12,7 +12,7 @@ from onesided.data.read.cache import MappedImages
 from onesided.engine.fit import Watcher
 from onesided.engine.train_config import choose_device
 from onesided.jobs.choices import choices, skipped_lines
-from onesided.jobs.settings import PathLike, data_name, nested, without_strangers
+from onesided.jobs.settings import PathLike, data_name, nested, without_other_settings
 from onesided.report import write_report
 from onesided.run.compare import (
     COMPARED,
@@ -153,7 +153,7 @@ def fit(
         }
     )
     said = merge(flags, settings or {})
-    from_file = without_strangers(read_toml(Path(config)), said) if config else {}
+    from_file = without_other_settings(read_toml(Path(config)), said) if config else {}
     return fit_settings(
         merge(from_file, said),
         Path(output),

@@ -13,7 +13,7 @@ from onesided.core.errors import ConfigError
 from onesided.core.monitor import Monitor
 from onesided.engine.model_file import load_model
 from onesided.geo.input.positives import read_truth
-from onesided.geo.input.request import Prepared, Request, prepare
+from onesided.geo.input.request import MapInput, Request, prepare
 from onesided.geo.output.mapping import (
     MapFiles,
     check_images_fit,
@@ -255,7 +255,7 @@ class _Job:
             told=(told,),
         )
 
-    def _cut(self, prepared: Prepared, size: int) -> Chips:
+    def _cut(self, prepared: MapInput, size: int) -> Chips:
         for sentence in prepared.warnings:
             self.monitor.warn(sentence)
         self.files.make_folder()
@@ -271,7 +271,7 @@ class _Job:
 
     def _draw(
         self,
-        prepared: Prepared,
+        prepared: MapInput,
         chips: Chips,
         table: MapTable,
         *,

@@ -60,7 +60,7 @@ def data_name(
     return "folders"
 
 
-def without_strangers(from_file: Settings, said: Settings) -> Settings:
+def without_other_settings(from_file: Settings, said: Settings) -> Settings:
     """Return a file's settings without those of a data set or method that is not meant.
 
     The positive classes of CIFAR-10 mean nothing in CIFAR-100, and NcPU's settings are

@@ -176,7 +176,7 @@ def build_backbone(
         return _construct(config, shape, standardise)
 
 
-def give_first_weights(config: BackboneConfig, backbone: Backbone) -> None:
+def load_initial_weights(config: BackboneConfig, backbone: Backbone) -> None:
     """Let a new network start from the file its settings name; from what was drawn without one."""
     path = config.weights_file()
     if path is None:

@@ -39,7 +39,7 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankedPool:
     """The scores of all unlabelled items, and how many of them were called positive."""
 
     scores: Float64[np.ndarray, "n"]
@@ -76,7 +76,7 @@ class RunFiles:
     result: Json
     manifest: Json = field(default_factory=dict)
     epochs: tuple[Epoch, ...] = ()
-    ranking: Ranking | None = None
+    ranking: RankedPool | None = None
     positive_scores: Float64[np.ndarray, "p"] | None = None
     thumbnails: Mapping[str, Thumbnails] = field(default_factory=dict)
     embedding: Embedding | None = None
@@ -183,7 +183,7 @@ def _numbers(entry: object) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _read_ranking(path: Path, notes: list[str]) -> Ranking | None:
+def _read_ranking(path: Path, notes: list[str]) -> RankedPool | None:
     scores, called_positive = list[float](), 0
     try:
         # surrogateescape: a file name that is not UTF-8 must not cost the whole table.
@@ -201,7 +201,7 @@ def _read_ranking(path: Path, notes: list[str]) -> Ranking | None:
     except (OSError, ValueError, TypeError, AttributeError, csv.Error) as error:
         notes.append(_left_out(path, error))
         return None
-    return Ranking(np.array(scores), called_positive) if scores else None
+    return RankedPool(np.array(scores), called_positive) if scores else None
 
 
 def _read_arrays(path: Path, notes: list[str]) -> Mapping[str, np.ndarray]:

@@ -18,7 +18,7 @@ from onesided.core.errors import CheckpointError, ConfigError
 from onesided.data.problem.dataset import Joined, Selection
 from onesided.engine.embed import features_of
 from onesided.engine.train_config import choose_device
-from onesided.nets.build import BackboneConfig, build_backbone, give_first_weights
+from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
 from onesided.nets.standardise import Backbone
 from onesided.run.load import LoadedData, channel_statistics
 from onesided.run.problem import Problem
@@ -74,7 +74,7 @@ def build_embedder(backbone: BackboneConfig, loaded: LoadedData) -> Backbone:
             "Leave out --freeze."
         )
     embedder = build_backbone(backbone, shape, loaded.mean, loaded.std)
-    give_first_weights(backbone, embedder)
+    load_initial_weights(backbone, embedder)
     return embedder.requires_grad_(False).eval()
 
 

@@ -19,7 +19,7 @@ from onesided.engine.model_file import ModelDescription, save_model
 from onesided.engine.predict import Predictor
 from onesided.methods.base import Method
 from onesided.metrics.figure import PUEvaluation
-from onesided.nets.build import build_backbone, give_first_weights, seeded
+from onesided.nets.build import build_backbone, load_initial_weights, seeded
 from onesided.run.decisions import threshold_after_training
 from onesided.run.describe import Trained, describe_model, describe_result
 from onesided.run.embed import embed
@@ -172,7 +172,7 @@ def build_method(problem: Problem, prior: PriorUsed | None) -> Method:
         generator(config.seed, "backbone"),
     )
     show_samples(backbone, split, config.seed)
-    give_first_weights(network, backbone)
+    load_initial_weights(network, backbone)
     with seeded(config.seed, "method"):
         return config.method.build(facts, backbone)
 

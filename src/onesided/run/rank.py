@@ -2,7 +2,7 @@
 
 Memory does not depend on the number of items: names, scores and the sort are on disk (a
 few hundred bytes for each item while it lasts). In memory are a piece of items, of at most
-`PIECE_BYTES` (see `piece_length`), and at most `MOST_BYTES` of records that are being sorted.
+`PIECE_BYTES` (see `chunk_length`), and at most `MOST_BYTES` of records that are being sorted.
 Folders within folders are remembered while they are walked.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import CheckpointError, DataNotFound
-from onesided.data.problem.samples import PIECE, piece_length
+from onesided.data.problem.samples import PIECE, chunk_length
 from onesided.data.read.agreement import check_share_readable
 from onesided.data.read.items import Items, name_of, open_items
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
@@ -106,7 +106,7 @@ def rank_items(
         feature_names=model.feature_names,
         notify=notify,
     )
-    piece = piece_length(model.sample_shape)
+    piece = chunk_length(model.sample_shape)
     with partial_scores(output, _hash_of(run, model), items, piece=piece) as partial:
         _score_rest(partial, items, predictor, run, progress, notify)
         tally = _tally(partial, predictor.threshold)

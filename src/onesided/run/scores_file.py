@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from onesided.core.errors import OnesidedError
-from onesided.data.read.items import Items, Piece
+from onesided.data.read.items import ItemChunk, Items
 from onesided.storage.journal import Journal
 from onesided.storage.lock import alone
 from onesided.storage.names import printable
@@ -95,7 +95,7 @@ class PartialScores:
             yield ScoredItem(key[8:], _from_descending(key[:8]))
 
 
-def entry(piece: Piece, scores: np.ndarray) -> dict[str, object]:
+def entry(piece: ItemChunk, scores: np.ndarray) -> dict[str, object]:
     """Return what the journal says about a piece; numbers come back to the last bit."""
     reasons = {str(place): reason for place, reason in piece.reasons.items()}
     return {"scores": scores.tolist(), "reasons": reasons}
@@ -129,7 +129,7 @@ def partial_scores(
         output: File of the ranking; the folder lies beside it.
         model: Hash of all that decides about scores.
         items: What is scored.
-        piece: How many items are scored at a time, see `piece_length`.
+        piece: How many items are scored at a time, see `chunk_length`.
     """
     folder = output.with_name(f"{output.name}.partial")
     shown = printable(folder.as_posix())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onesided.core.errors import DataError
-from onesided.data.problem.samples import Samples, Source, piece_length
+from onesided.data.problem.samples import Samples, Source, chunk_length
 
 
 def samples_of(values: np.ndarray, classes: int | None = None, names: int | None = None) -> Samples:
@@ -74,7 +74,7 @@ def test_a_source_may_hold_a_training_part_alone() -> None:
 
 @given(st.tuples(st.sampled_from([1, 3, 6]), st.integers(1, 9000), st.integers(1, 9000)))
 def test_a_piece_of_images_of_any_size_stays_within_16_megabytes(shape: tuple[int, ...]) -> None:
-    length, bytes_of_one = piece_length(shape), np.empty(shape, np.uint8).nbytes
+    length, bytes_of_one = chunk_length(shape), np.empty(shape, np.uint8).nbytes
     assert 1 <= length <= 1024
     assert length == 1 or length * bytes_of_one <= 2**24
     assert length == 1024 or (length + 1) * bytes_of_one > 2**24, "as many as the bound allows"
@@ -91,4 +91,4 @@ def test_a_piece_of_images_of_any_size_stays_within_16_megabytes(shape: tuple[in
     ],
 )
 def test_larger_samples_come_in_smaller_pieces(shape: tuple[int, ...], length: int) -> None:
-    assert piece_length(shape) == length
+    assert chunk_length(shape) == length

@@ -15,7 +15,7 @@ import pytest
 from onesided.core.errors import OnesidedError
 from onesided.data.read import cache as caches
 from onesided.data.read import images, threads
-from onesided.data.read.cache import DecodeCache, Entry, MappedImages
+from onesided.data.read.cache import CacheEntry, DecodeCache, MappedImages
 from onesided.data.read.files import find_images
 from onesided.data.read.images import Decoded, decode_all
 from onesided.storage.lock import alone
@@ -307,13 +307,13 @@ def test_a_writer_looks_at_its_folder_only_when_no_other_can_rename_it(
 ) -> None:
     looked = []
 
-    def look(entry: Entry, part: Path, wanted: int) -> None:
+    def look(entry: CacheEntry, part: Path, wanted: int) -> None:
         busy = OnesidedError("another process is inside")
         with pytest.raises(OnesidedError), alone(entry.folder / f"{entry.key}.lock", busy):
             pass
         looked.append(part.is_dir())
 
-    monkeypatch.setattr(Entry, "_check_room", look)
+    monkeypatch.setattr(CacheEntry, "_check_room", look)
     read(folder, tmp_path / "cache")
     assert looked == [True]
 

@@ -16,7 +16,7 @@ from onesided.core.labels import POSITIVE
 from onesided.data.problem.split import SplitRecipe, split_source
 from onesided.data.read.polygons import cut
 from onesided.data.sources import SOURCES
-from onesided.data.sources.by_hand import Prepared
+from onesided.data.sources.by_hand import PreparedFiles
 from onesided.data.sources.xbd.cut import COLUMNS
 from onesided.data.sources.xbd.labels import CLASS_NAMES, find_tiles
 from onesided.data.sources.xbd.load import inspect_xbd, load_xbd
@@ -36,7 +36,7 @@ def event_in(root: Path, *, tiles: int = 2, un_classified: int = 0) -> FakeEvent
     )
 
 
-def prepared(root: Path) -> Prepared:
+def prepared(root: Path) -> PreparedFiles:
     return prepare_xbd(root, silent)
 
 

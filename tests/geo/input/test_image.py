@@ -8,7 +8,7 @@ from PIL import Image
 from onesided.core.errors import DataError
 from onesided.geo.input.coordinates import system
 from onesided.geo.input.image import (
-    Piece,
+    ImageWindow,
     Stretch,
     choose_stretch,
     edge_in_degrees,
@@ -91,7 +91,7 @@ def test_what_is_no_data_does_not_stretch_and_a_flat_band_divides_by_nothing() -
     class Flat:
         is_eight_bit, bands = False, 2
 
-    stretch = choose_stretch(Flat(), Piece(values, valid))  # type: ignore[arg-type]
+    stretch = choose_stretch(Flat(), ImageWindow(values, valid))  # type: ignore[arg-type]
     assert stretch.high[0] < 10
     assert np.isfinite(stretch.apply(values)).all()
 

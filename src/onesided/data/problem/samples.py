@@ -90,7 +90,7 @@ class Source:
     train_share: float | None = None
 
 
-def piece_length(sample_shape: tuple[int, ...]) -> int:
+def chunk_length(sample_shape: tuple[int, ...]) -> int:
     """Return how many items of this shape are in memory at a time.
 
     A thousand as long as they are small, up to 73 by 73 pixels of colour; fewer of larger

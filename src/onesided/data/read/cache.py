@@ -122,18 +122,18 @@ class DecodeCache:
 
     folder: Path
 
-    def entry(self, found: Sequence[Found], settings: Mapping[str, object]) -> "Entry":
+    def entry(self, found: Sequence[Found], settings: Mapping[str, object]) -> "CacheEntry":
         """Return the place for these files decoded with these settings."""
         about = {"format": FORMAT, "pillow": PIL.__version__, **settings}
         digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
         for file in found:
             name = os.fsencode(f"{os.path.abspath(file.location)}\0{file.name}\0")
             digest.update(name + stamp(file) + b"\0")
-        return Entry(self.folder, digest.hexdigest()[:32], len(found))
+        return CacheEntry(self.folder, digest.hexdigest()[:32], len(found))
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """One set of files in the cache.
 
     Attributes:

@@ -23,7 +23,7 @@ from onesided.data.read.agreement import (
     notice_of_darkness,
     size_for,
 )
-from onesided.data.read.cache import DecodeCache, Entry, Outcome, Stored
+from onesided.data.read.cache import CacheEntry, DecodeCache, Outcome, Stored
 from onesided.data.read.files import ACCEPTED_ENDINGS, Found, Unreadable, find_images
 from onesided.data.read.picture import Header, decode, read_header
 from onesided.data.read.threads import Each, reading_each
@@ -179,7 +179,7 @@ class _Job:
     shape: tuple[int, ...]
     notices: tuple[str, ...]
 
-    def store(self, each: Each, entry: Entry | None) -> Stored:
+    def store(self, each: Each, entry: CacheEntry | None) -> Stored:
         """Decode into memory, or into the cache where that is worth a file."""
         if entry is None or math.prod(self.shape) < caches.WORTH_A_FILE:
             memory = _Memory(self.shape)
@@ -191,7 +191,7 @@ class _Job:
             raise DataError("Decoded images vanished while they were read. Start again.")
         return stored
 
-    def _write(self, entry: Entry, each: Each) -> None:
+    def _write(self, entry: CacheEntry, each: Each) -> None:
         with entry.writing(self.shape, self.unreadable) as writer:
             if writer is not None:
                 writer.conclude(self._fill(writer, each))

@@ -43,7 +43,7 @@ _NUMBERS, _REASON = b"n", b"r"
 
 
 @dataclass(frozen=True)
-class Piece:
+class ItemChunk:
     """Some items, read.
 
     Attributes:
@@ -68,7 +68,7 @@ class Items(Protocol):
         """Yield a record for each item; `work` is a folder for temporary files."""
         ...
 
-    def read(self, records: Sequence[bytes]) -> Piece:
+    def read(self, records: Sequence[bytes]) -> ItemChunk:
         """Read the items of some records."""
         ...
 
@@ -170,7 +170,7 @@ class _Folder:
             (os.fsencode(file.name) + b"\0" + stamp(file) for file in found), work
         )
 
-    def read(self, records: Sequence[bytes]) -> Piece:
+    def read(self, records: Sequence[bytes]) -> ItemChunk:
         found = [Found(self.folder / name, name) for name in map(name_of, records)]
         return _read_files(found, self.sample_shape, self.shown)
 
@@ -195,7 +195,7 @@ class _FileTable:
             parts = (os.fsencode(file.name), os.fsencode(text), stamp(file))
             yield b"\0".join(parts)
 
-    def read(self, records: Sequence[bytes]) -> Piece:
+    def read(self, records: Sequence[bytes]) -> ItemChunk:
         found = [Found(self._path(record), name_of(record)) for record in records]
         return _read_files(found, self.sample_shape, self.shown)
 
@@ -231,10 +231,10 @@ class _FeatureTable:
             return _REASON + f"cannot be used: line {row.line}, {error}".rstrip(".").encode()
         return _NUMBERS + np.array(numbers, "<f4").tobytes()
 
-    def read(self, records: Sequence[bytes]) -> Piece:
+    def read(self, records: Sequence[bytes]) -> ItemChunk:
         contents = [record.partition(b"\0")[2] for record in records]
         numbers = b"".join(content[1:] for content in contents if content[:1] == _NUMBERS)
-        return Piece(
+        return ItemChunk(
             np.frombuffer(numbers, "<f4").reshape(-1, len(self.columns)),
             {
                 place: content[1:].decode()
@@ -247,10 +247,10 @@ class _FeatureTable:
         return None
 
 
-def _read_files(found: Sequence[Found], sample_shape: tuple[int, ...], what: str) -> Piece:
+def _read_files(found: Sequence[Found], sample_shape: tuple[int, ...], what: str) -> ItemChunk:
     channels, height, width = sample_shape
     values, reasons = decode_piece(found, channels=channels, size=(height, width), what=what)
-    return Piece(values, reasons)
+    return ItemChunk(values, reasons)
 
 
 def _small(path: Path) -> np.ndarray | None:

@@ -13,7 +13,7 @@ from onesided.storage.progress import Progress
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedFiles:
     """What became of the files that somebody fetched.
 
     Attributes:
@@ -41,7 +41,7 @@ class ByHand:
 
     address: str
     inspect: Callable[[Path], tuple[FileStatus, ...]]
-    prepare: Callable[[Path, Progress], Prepared] | None = None
+    prepare: Callable[[Path, Progress], PreparedFiles] | None = None
 
     def way(self, name: str, root: Path | None) -> str:
         """Return what a person has to do, as a sentence."""

@@ -25,7 +25,7 @@ LOW, HIGH = 2.0, 98.0
 
 
 @dataclass(frozen=True)
-class Piece:
+class ImageWindow:
     """Values of some pixels, and which of them show anything.
 
     Attributes:
@@ -59,7 +59,7 @@ class OpenImage(Protocol):
     system: System
     matrix: tuple[float, ...]
 
-    def read(self, left: int, top: int, right: int, bottom: int, *, shrink: int = 1) -> Piece:
+    def read(self, left: int, top: int, right: int, bottom: int, *, shrink: int = 1) -> ImageWindow:
         """Return pixels from left and top up to right and bottom, or a smaller copy of them."""
         ...
 
@@ -148,7 +148,7 @@ class Stretch:
         return pixels
 
 
-def choose_stretch(image: OpenImage, overview: Piece) -> Stretch:
+def choose_stretch(image: OpenImage, overview: ImageWindow) -> Stretch:
     """Return the stretch of an image: none for 8 bits, else from percentiles of each band."""
     if image.is_eight_bit:
         return Stretch((0.0,) * image.bands, (255.0,) * image.bands)
@@ -161,7 +161,7 @@ def choose_stretch(image: OpenImage, overview: Piece) -> Stretch:
     return Stretch(lows, highs)
 
 
-def overview(image: OpenImage, side: int) -> Piece:
+def overview(image: OpenImage, side: int) -> ImageWindow:
     """Return a copy of the whole image whose longer side has about this many pixels."""
     shrink = max(1, math.ceil(max(image.height, image.width) / side))
     return image.read(0, 0, image.width, image.height, shrink=shrink)

@@ -13,7 +13,7 @@ from jaxtyping import Bool, UInt8
 from onesided.core.errors import DataError
 from onesided.data.read.picture import decode, opaque_parts, read_header
 from onesided.geo.input.coordinates import System, known_system, system
-from onesided.geo.input.image import Piece
+from onesided.geo.input.image import ImageWindow
 
 
 class Picture:
@@ -38,10 +38,10 @@ class Picture:
         """Where the picture is not transparent."""
         return opaque_parts(self.path)
 
-    def read(self, left: int, top: int, right: int, bottom: int, *, shrink: int = 1) -> Piece:
+    def read(self, left: int, top: int, right: int, bottom: int, *, shrink: int = 1) -> ImageWindow:
         """Return pixels, or every so manyth of them."""
         values = self.pixels[:, top:bottom:shrink, left:right:shrink]
-        return Piece(values, self.opaque[top:bottom:shrink, left:right:shrink])
+        return ImageWindow(values, self.opaque[top:bottom:shrink, left:right:shrink])
 
 
 def located_picture(path: Path, given_system: str | None) -> Picture:

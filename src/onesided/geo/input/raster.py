@@ -11,7 +11,7 @@ import numpy as np
 
 from onesided.core.errors import DataError
 from onesided.geo.input.coordinates import known_system, system
-from onesided.geo.input.image import Piece
+from onesided.geo.input.image import ImageWindow
 from onesided.storage.optional import library
 
 CACHE_MEGABYTES = 128
@@ -59,7 +59,7 @@ class Raster:
                 "--image-crs, for example --image-crs EPSG:32615."
             )
 
-    def read(self, left: int, top: int, right: int, bottom: int, *, shrink: int = 1) -> Piece:
+    def read(self, left: int, top: int, right: int, bottom: int, *, shrink: int = 1) -> ImageWindow:
         """Return pixels; smaller copies come from the file's overviews where it has some."""
         windows = library("rasterio.windows", "Reading a GeoTIFF")
         window = windows.Window(left, top, right - left, bottom - top)
@@ -78,7 +78,7 @@ class Raster:
             ) from None
         if values.dtype.kind == "f":
             valid &= np.isfinite(values).all(axis=0)
-        return Piece(values, valid)
+        return ImageWindow(values, valid)
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class MapInput:
     """Buildings that can be seen.
 
     Attributes:
@@ -90,7 +90,7 @@ def prepare(
     *,
     has_model: bool = False,
     stretches: tuple[Stretch, ...] = (),
-) -> Prepared:
+) -> MapInput:
     """Open everything; the stack closes it.
 
     Args:
@@ -114,19 +114,19 @@ def prepare(
     return prepared
 
 
-def _prepare_points(request: Request, points: Path) -> Prepared:
+def _prepare_points(request: Request, points: Path) -> MapInput:
     files = read_points(points)
     if request.positives is not None and request.positives.is_dir():
         together = add_marked_folder(files, request.positives)
-        return Prepared(PointScene(together.files), together.marked)
+        return MapInput(PointScene(together.files), together.marked)
     scene = PointScene(files)
     marks = _marks(request, scene.buildings)
-    return Prepared(scene, marks.marked, marks.warnings)
+    return MapInput(scene, marks.marked, marks.warnings)
 
 
 def _prepare_footprints(
     stack: ExitStack, request: Request, stretches: tuple[Stretch, ...]
-) -> Prepared:
+) -> MapInput:
     assert request.image is not None
     assert request.footprints is not None
     scene: FootprintScene | TileScene
@@ -157,7 +157,7 @@ def _prepare_footprints(
         used = tuple(each.stretch for each in scene.sights)
     marks = _marks(request, scene.buildings)
     warnings = (*scene.buildings.warnings, *marks.warnings)
-    return Prepared(scene, marks.marked, warnings, after_from, sight, used)
+    return MapInput(scene, marks.marked, warnings, after_from, sight, used)
 
 
 def _marks(request: Request, buildings: Buildings) -> Marks:

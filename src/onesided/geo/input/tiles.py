@@ -29,7 +29,7 @@ ENDINGS = (".png", ".jpg", ".jpeg")
 
 
 @dataclass(frozen=True)
-class Tile:
+class EventTile:
     """The buildings of one label file, from the first row to before the last.
 
     Attributes:
@@ -46,7 +46,7 @@ class TileScene:
     """Buildings outlined in the pixels of many pictures."""
 
     def __init__(
-        self, buildings: Buildings, tiles: Sequence[Tile], *, margin: float = MARGIN
+        self, buildings: Buildings, tiles: Sequence[EventTile], *, margin: float = MARGIN
     ) -> None:
         self.buildings, self.tiles, self.margin = buildings, tiles, margin
         self.tile_of = np.repeat(np.arange(len(tiles)), [len(tile.outlines) for tile in tiles])
@@ -106,7 +106,7 @@ def read_event(
         margin: Surroundings of a building, in its own sizes.
     """
     files = sorted(labels.rglob(f"*{POST}.json")) if labels.is_dir() else [labels]
-    tiles: list[Tile] = []
+    tiles: list[EventTile] = []
     names: list[str] = []
     shapes, subtypes, where = [], [], []
     for file in files:
@@ -119,7 +119,7 @@ def read_event(
         before = (_picture(pre, file.stem.replace(POST, PRE)),) if pre is not None else ()
         outlines = np.empty(len(read), object)
         outlines[:] = [_outline(building.pixels) for building in read]
-        tiles.append(Tile((*before, after), outlines, len(names)))
+        tiles.append(EventTile((*before, after), outlines, len(names)))
         names += [building.uid for building in read]
         shapes += [_outline(building.degrees) for building in read]
         subtypes += [building.subtype for building in read]

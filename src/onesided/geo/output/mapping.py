@@ -14,7 +14,7 @@ from onesided.core.errors import CheckpointError, ConfigError, DataError, Onesid
 from onesided.data.problem.dataset import PUSplit, Selection
 from onesided.engine.model_file import ModelDescription, load_model
 from onesided.geo.input.image import Stretch
-from onesided.geo.input.request import Prepared
+from onesided.geo.input.request import MapInput
 from onesided.geo.output.layers import write_geojson, write_geopackage
 from onesided.geo.output.page import write_map
 from onesided.geo.output.showing import map_page
@@ -54,7 +54,7 @@ class Cutting(Config):
         return tuple(Stretch(image.low, image.high) for image in self.images)
 
 
-def write_cutting(run: Path, prepared: Prepared, margin: float) -> None:
+def write_cutting(run: Path, prepared: MapInput, margin: float) -> None:
     """Keep beside the model how its chips were cut, so that others can be cut alike."""
     images = tuple(ImageCutting(low=each.low, high=each.high) for each in prepared.stretches)
     write_text(run / CUTTING, Cutting(margin=margin, images=images).model_dump_json(indent=2))
@@ -68,7 +68,7 @@ def read_cutting(run: Path) -> Cutting | None:
 
 
 def check_images_fit(
-    prepared: Prepared, run: Path, model: ModelDescription, cutting: Cutting | None
+    prepared: MapInput, run: Path, model: ModelDescription, cutting: Cutting | None
 ) -> None:
     """Refuse images whose bands are not those the model was trained on."""
     if len(model.sample_shape) != 3:
@@ -91,7 +91,7 @@ def check_images_fit(
 
 
 def score_chips(
-    run: Path, chips: Chips, prepared: Prepared, held_out: Bool[np.ndarray, "n"]
+    run: Path, chips: Chips, prepared: MapInput, held_out: Bool[np.ndarray, "n"]
 ) -> MapTable:
     """Return the score of every building that can be seen."""
     predictor, _ = load_model(run)
@@ -182,7 +182,7 @@ def write_files(
     files: MapFiles,
     table: MapTable,
     chips: Chips,
-    prepared: Prepared,
+    prepared: MapInput,
     summary: Summary,
     warnings: tuple[str, ...] = (),
 ) -> None:

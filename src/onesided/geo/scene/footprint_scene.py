@@ -23,8 +23,8 @@ from onesided.geo.input.coordinates import (
 )
 from onesided.geo.input.footprints import Buildings
 from onesided.geo.input.image import (
+    ImageWindow,
     OpenImage,
-    Piece,
     Stretch,
     choose_stretch,
     edge_in_degrees,
@@ -58,7 +58,7 @@ class Sight:
     image: OpenImage
     outlines: Geometries
     stretch: Stretch
-    small: Piece | None = None
+    small: ImageWindow | None = None
 
     def chip(self, row: int, size: int, margin: float) -> Chip:
         """Return what the image shows of a building, or why it shows nothing."""
@@ -205,7 +205,7 @@ def open_scene(
         # A stretch for other bands is no use; whoever gave it refuses such images.
         fits = given is not None and len(given.low) == image.bands
         stretch = given if given and fits else choose_stretch(image, whole)
-        small = Piece(stretch.apply(whole.values), whole.valid)
+        small = ImageWindow(stretch.apply(whole.values), whole.valid)
         sights.append(Sight(image, outlines, stretch, small))
     return FootprintScene(buildings, sights, margin=margin)
 

@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 from onesided.data.read.files import Unreadable
 from onesided.data.read.picture import decode
 from onesided.data.read.polygons import Window, cut, share_inside
-from onesided.data.sources.xbd.labels import Building, Tile, read_labels
+from onesided.data.sources.xbd.labels import Building, XbdTile, read_labels
 from onesided.storage.names import printable
 
 COLUMNS = ("uid", "event", "tile", "subtype", "lon", "lat", "left", "top", "right", "bottom")
@@ -40,7 +40,7 @@ class CutTile:
     skipped: tuple[str, str] | None = None
 
 
-def cut_tiles(tiles: Sequence[Tile]) -> Iterator[CutTile]:
+def cut_tiles(tiles: Sequence[XbdTile]) -> Iterator[CutTile]:
     """Cut up tiles by several threads, in order, a few at a time."""
     workers = min(8, os.cpu_count() or 1)
     with ThreadPoolExecutor(workers) as pool:
@@ -49,7 +49,7 @@ def cut_tiles(tiles: Sequence[Tile]) -> Iterator[CutTile]:
             yield from pool.map(_cut_tile, tiles[start : start + 4 * workers])
 
 
-def _cut_tile(tile: Tile) -> CutTile:
+def _cut_tile(tile: XbdTile) -> CutTile:
     file = tile.label
     try:
         labels = read_labels(tile)

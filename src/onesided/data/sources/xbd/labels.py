@@ -37,7 +37,7 @@ _ENDING = "_post_disaster.json"
 
 
 @dataclass(frozen=True)
-class Tile:
+class XbdTile:
     """Image and labels of one place after the disaster."""
 
     name: str
@@ -80,15 +80,15 @@ class TileLabels:
     left_out: Counter[str]
 
 
-def find_tiles(root: Path) -> tuple[Tile, ...]:
+def find_tiles(root: Path) -> tuple[XbdTile, ...]:
     """Return the tiles in a folder, whatever the layout, sorted by name; each name once."""
-    tiles: dict[str, Tile] = {}
+    tiles: dict[str, XbdTile] = {}
     for label in sorted(root.rglob(f"*{_ENDING}")):
         name = label.name.removesuffix(_ENDING)
         folder = label.parent
         place = folder.parent / "images" if folder.name == "labels" else folder
         # A tile may lie in its split and in its event; they are copies.
-        tiles.setdefault(name, Tile(name, label, place / f"{name}_post_disaster.png"))
+        tiles.setdefault(name, XbdTile(name, label, place / f"{name}_post_disaster.png"))
     if not tiles:
         raise DataNotFound(
             f"There is no xBD in {root}: expected folders images and labels with files such as "
@@ -151,7 +151,7 @@ def _by_uid(features: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield str(feature["properties"].get("uid", "")), feature
 
 
-def read_labels(tile: Tile) -> TileLabels:
+def read_labels(tile: XbdTile) -> TileLabels:
     """Return the buildings of a tile whose damage is known and whose outline bounds an area.
 
     Raises:

@@ -25,9 +25,9 @@ import numpy as np
 
 from onesided.core.errors import DataError
 from onesided.data.read.polygons import MARGIN, require_shapely
-from onesided.data.sources.by_hand import Prepared
+from onesided.data.sources.by_hand import PreparedFiles
 from onesided.data.sources.xbd.cut import COLUMNS, SIZE, CutTile, cut_tiles
-from onesided.data.sources.xbd.labels import CLASS_NAMES, Tile, find_tiles
+from onesided.data.sources.xbd.labels import CLASS_NAMES, XbdTile, find_tiles
 from onesided.storage.atomic import publish, write_json
 from onesided.storage.journal import Journal
 from onesided.storage.progress import Progress
@@ -42,7 +42,7 @@ _CROP_BYTES = 3 * SIZE * SIZE
 _TOLERATED = 0.05  # share of tiles that may be unreadable
 
 
-def prepare_xbd(root: Path, progress: Progress) -> Prepared:
+def prepare_xbd(root: Path, progress: Progress) -> PreparedFiles:
     """Cut out all buildings under the root, or go on where an earlier call stopped.
 
     Nothing is done if the same tiles were prepared already.
@@ -70,7 +70,7 @@ def prepare_xbd(root: Path, progress: Progress) -> Prepared:
     return _told(folder, summary)
 
 
-def _identity(tiles: Sequence[Tile]) -> str:
+def _identity(tiles: Sequence[XbdTile]) -> str:
     """Return a hash of how crops are made and from which files, by their names and sizes."""
     digest = hashlib.sha256(f"{FORMAT} {SIZE} {MARGIN}".encode())
     for tile in tiles:
@@ -108,7 +108,7 @@ class _Parts:
     def __exit__(self, *_: object) -> None:
         self._opened.close()
 
-    def add(self, tile: Tile, piece: CutTile) -> None:
+    def add(self, tile: XbdTile, piece: CutTile) -> None:
         """Append a tile; the journal comes last, since it vouches for the others."""
         self.crops.write(piece.crops.tobytes())
         self.table.write(_csv_bytes(piece.lines))
@@ -225,6 +225,6 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
     raise DataError(f"{path} is not a summary of crops. Delete it and prepare again.")
 
 
-def _told(folder: Path, summary: dict[str, Any]) -> Prepared:
+def _told(folder: Path, summary: dict[str, Any]) -> PreparedFiles:
     skipped = tuple((str(file), str(reason)) for file, reason in summary["skipped"])
-    return Prepared(folder, summary["counts"], summary["left_out"], skipped)
+    return PreparedFiles(folder, summary["counts"], summary["left_out"], skipped)

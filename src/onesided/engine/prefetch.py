@@ -15,7 +15,7 @@ from onesided.core.dist import world
 Item = TypeVar("Item")
 
 
-def one_ahead(items: Iterator[Item]) -> Iterator[Item]:
+def prefetched(items: Iterator[Item]) -> Iterator[Item]:
     """Yield the same items, each made in another thread while the one before it is in use.
 
     What making one raises is raised where it would have been yielded.

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from onesided.engine import ahead
-from onesided.engine.ahead import has_room, one_ahead
+from onesided.engine import prefetch
+from onesided.engine.prefetch import has_room, prefetched
 
 
 def test_the_same_items_come_in_the_same_order() -> None:
-    assert list(one_ahead(iter(range(20)))) == list(range(20))
-    assert list(one_ahead(iter([]))) == []
+    assert list(prefetched(iter(range(20)))) == list(range(20))
+    assert list(prefetched(iter([]))) == []
 
 
 def test_none_is_an_item_like_any_other() -> None:
-    assert list(one_ahead(iter([1, None, 2]))) == [1, None, 2]
+    assert list(prefetched(iter([1, None, 2]))) == [1, None, 2]
 
 
 def test_at_most_one_item_is_made_in_advance() -> None:
@@ -27,7 +27,7 @@ def test_at_most_one_item_is_made_in_advance() -> None:
             made.append(number)
             yield number
 
-    for used in one_ahead(making()):
+    for used in prefetched(making()):
         assert len(made) <= used + 2
 
 
@@ -39,7 +39,7 @@ def test_items_are_made_in_another_thread_while_the_one_before_is_in_use() -> No
         second_is_made.set()
         yield threading.get_ident()
 
-    items = one_ahead(making())
+    items = prefetched(making())
     assert next(items) != threading.get_ident()
     assert second_is_made.wait(timeout=60), "nobody asked for the second item yet"
     assert len(list(items)) == 1
@@ -50,14 +50,14 @@ def test_what_goes_wrong_is_told_where_the_item_would_have_come() -> None:
         yield 1
         raise ValueError("no second")
 
-    items = one_ahead(making())
+    items = prefetched(making())
     assert next(items) == 1
     with pytest.raises(ValueError, match="no second"):
         next(items)
 
 
 def test_stopping_early_leaves_no_thread_behind() -> None:
-    items = one_ahead(iter(range(100)))
+    items = prefetched(iter(range(100)))
     next(items)
     items.close()  # type: ignore[attr-defined]
     assert not any(thread.name.startswith("next-batch") for thread in threading.enumerate())
@@ -66,16 +66,16 @@ def test_stopping_early_leaves_no_thread_behind() -> None:
 def test_there_is_room_on_a_free_core_or_beside_another_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ahead, "_cores", lambda: torch.get_num_threads())
+    monkeypatch.setattr(prefetch, "_cores", lambda: torch.get_num_threads())
     assert not has_room(torch.device("cpu"))
     assert has_room(torch.device("meta"))
-    monkeypatch.setattr(ahead, "_cores", lambda: torch.get_num_threads() + 1)
+    monkeypatch.setattr(prefetch, "_cores", lambda: torch.get_num_threads() + 1)
     assert has_room(torch.device("cpu"))
 
 
 def test_processes_that_train_together_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    monkeypatch.setattr(ahead, "_cores", lambda: 2 * torch.get_num_threads())
+    monkeypatch.setattr(prefetch, "_cores", lambda: 2 * torch.get_num_threads())
     assert not has_room(torch.device("cpu"))
-    monkeypatch.setattr(ahead, "_cores", lambda: 2 * torch.get_num_threads() + 1)
+    monkeypatch.setattr(prefetch, "_cores", lambda: 2 * torch.get_num_threads() + 1)
     assert has_room(torch.device("cpu"))
