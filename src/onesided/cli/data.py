@@ -10,6 +10,7 @@ from onesided.cli.options import Json, Names, Quiet
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from onesided.data.sources.by_hand import PreparedFiles
     from onesided.data.sources.download import FileStatus
 
 data = typer.Typer(
