@@ -34,17 +34,19 @@ def fit(
     unlabelled: Unlabelled = None,
     negatives: Annotated[
         Path | None,
-        typer.Option("-n", "--negatives", help="Folder of known negatives, to learn from too."),
+        typer.Option("-n", "--negatives", help="Folder of known negatives; some are trained on."),
     ] = None,
     test: Annotated[
-        Path | None, typer.Option("--test", help="Folder with positive/ and negative/, to report.")
+        Path | None,
+        typer.Option("--test", help="Folder with positive/ and negative/: only for the report."),
     ] = None,
     table: Table = None,
     data: Data = None,
     root: Root = None,
     method: Method = None,
     compare: Annotated[
-        str | None, typer.Option("--compare", help="Methods to train beside it, as in ce,nnpu.")
+        str | None,
+        typer.Option("--compare", help="Other methods to train on the same split: ce,nnpu."),
     ] = None,
     preset: Preset = None,
     epochs: Epochs = None,
@@ -54,7 +56,7 @@ def fit(
     freeze: Freeze = False,
     prior: Annotated[
         str | None,
-        typer.Option("--prior", help="auto, or the share of positives among the unlabelled."),
+        typer.Option("--prior", help="Share of positives among the unlabelled, or auto."),
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="TOML file, for example a run's config.toml.")
@@ -69,7 +71,7 @@ def fit(
         float | None, typer.Option("--tolerate", help="Share of unreadable files to accept.")
     ] = None,
     cache: Annotated[
-        Path | None, typer.Option("--cache", help="Folder for decoded images; several runs share.")
+        Path | None, typer.Option("--cache", help="Folder for decoded images, shared between runs.")
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another run in the output folder.")

@@ -37,7 +37,9 @@ def map(
     ] = None,
     points: Annotated[
         Path | None,
-        typer.Option("--points", help="Instead: folder of crops LON_LAT, or CSV: lon, lat, path."),
+        typer.Option(
+            "--points", help="Instead of both: folder of crops LON_LAT, or CSV: lon, lat, path."
+        ),
     ] = None,
     positives: Annotated[
         Path | None,
@@ -45,39 +47,54 @@ def map(
     ] = None,
     positives_column: Annotated[
         str | None,
-        typer.Option("--positives-column", help="COLUMN=VALUE of the footprints, as damaged=1."),
+        typer.Option(
+            "--positives-column", help="Damaged where COLUMN=VALUE in the footprints: damaged=1."
+        ),
     ] = None,
     positives_layer: Annotated[
         str | None,
-        typer.Option("--positives-layer", help="Layer of a --positives file of several."),
+        typer.Option(
+            "--positives-layer", help="Layer to read, if the --positives file has several."
+        ),
     ] = None,
     layer: Annotated[
-        str | None, typer.Option("--layer", help="Layer of a footprints file of several.")
+        str | None,
+        typer.Option("--layer", help="Layer to read, if the footprints file has several."),
     ] = None,
     id_column: Annotated[
         str | None, typer.Option("--id-column", help="Column with the id of each building.")
     ] = None,
     footprints_crs: Annotated[
-        str | None, typer.Option("--footprints-crs", help="Where the file names none: EPSG:4326.")
+        str | None,
+        typer.Option(
+            "--footprints-crs", help="Coordinate system, if the file names none: EPSG:4326."
+        ),
     ] = None,
     image_crs: Annotated[
-        str | None, typer.Option("--image-crs", help="Where the image names none: EPSG:32615.")
+        str | None,
+        typer.Option("--image-crs", help="Coordinate system, if the image names none: EPSG:32615."),
     ] = None,
     test: Annotated[
-        Path | None, typer.Option("--test", help="CSV: id and label, to report; never trained on.")
+        Path | None, typer.Option("--test", help="CSV: id and true label, only for the report.")
     ] = None,
     model: Annotated[
-        Path | None, typer.Option("--model", help="Run whose model scores; trains nothing.")
+        Path | None,
+        typer.Option("--model", help="Finished run whose model is used; nothing is trained."),
     ] = None,
     run: Annotated[
-        Path | None, typer.Option("--run", help="Run folder to write; beside the output if none.")
+        Path | None, typer.Option("--run", help="Run folder to write. [default: beside the output]")
     ] = None,
     size: Annotated[
-        int | None, typer.Option("--size", min=8, max=512, help="Side of a chip. [default: 64]")
+        int | None,
+        typer.Option(
+            "--size", min=8, max=512, help="Side of a building's image in pixels. [default: 64]"
+        ),
     ] = None,
     margin: Annotated[
         float | None,
-        typer.Option("--margin", min=0, max=8, help="Surroundings in sizes. [default: 0.5]"),
+        typer.Option(
+            "--margin", min=0, max=8, help="Surroundings shown, in building sizes. [default: 0.5]"
+        ),
     ] = None,
     method: Method = None,
     preset: Preset = None,
@@ -87,7 +104,7 @@ def map(
     weights: Weights = None,
     freeze: Freeze = False,
     prior: Annotated[
-        str | None, typer.Option("--prior", help="auto, or the share of damaged among the rest.")
+        str | None, typer.Option("--prior", help="Share of damaged among the unmarked, or auto.")
     ] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE, for example train.batch_size=64.")

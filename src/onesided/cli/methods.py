@@ -45,7 +45,7 @@ def methods(
     as_json: Json = False,
     quiet: Names = False,
 ) -> None:
-    """List the methods, or tell all about one of them.
+    """List the methods, or describe one of them.
 
     What each needs (a prior, held-out data, truth), its settings, and how to cite it.
 
@@ -77,7 +77,7 @@ def methods(
 
 
 def card_of(key: str, config: "type[MethodConfig]") -> dict[str, Any]:
-    """Return everything that is told about a method, as plain values."""
+    """Return the whole description of a method, as plain values."""
     card = config.card
     settings = {
         field: {"default": info.default, "meaning": " ".join((info.description or "").split())}

@@ -18,7 +18,7 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of weights, batch
 
 Positives = Annotated[Path | None, typer.Option("-p", "--positives", help="Folder of positives.")]
 Unlabelled = Annotated[
-    Path | None, typer.Option("-u", "--unlabelled", help="Folder of everything else.")
+    Path | None, typer.Option("-u", "--unlabelled", help="Folder of the unlabelled pool.")
 ]
 Table = Annotated[
     Path | None,
@@ -33,10 +33,10 @@ Assignments = Annotated[
 ]
 Threshold = Annotated[
     str | None,
-    typer.Option("--threshold", help="prior, max-f1, recall=0.9, top-k=500 or a number like 0.7."),
+    typer.Option("--threshold", help="Decision rule: 0.7, prior, max-f1, recall=0.9 or top-k=500."),
 ]
 
-Method = Annotated[str | None, typer.Option("--method", help="See onesided methods.")]
+Method = Annotated[str | None, typer.Option("--method", help="Method, see onesided methods.")]
 Preset = Annotated[
     str | None,
     typer.Option("--preset", help=preset_words()),
@@ -51,10 +51,10 @@ Backbone = Annotated[
     ),
 ]
 Weights = Annotated[
-    Path | None, typer.Option("--weights", help="First weights, a .safetensors file.")
+    Path | None, typer.Option("--weights", help="Initial weights, a .safetensors file.")
 ]
 Freeze = Annotated[
-    bool, typer.Option("--freeze", help="Train only a head on features: fast without a GPU.")
+    bool, typer.Option("--freeze", help="Train only a head on frozen features: fast without a GPU.")
 ]
 
 

@@ -16,13 +16,14 @@ def rank(
     items: Annotated[
         Path,
         typer.Argument(
-            metavar="ITEMS", help="Folder of images, or CSV with a column path or with numbers."
+            metavar="ITEMS",
+            help="Folder of images, or CSV file with a column path or with numbers.",
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV file to write.")] = Path(
         "ranked.csv"
     ),
-    top: Annotated[int | None, typer.Option("--top", min=1, help="Only the best so many.")] = None,
+    top: Annotated[int | None, typer.Option("--top", min=1, help="Write only the N best.")] = None,
     page: Annotated[
         Path | None, typer.Option("--page", help="HTML file with thumbnails of the best.")
     ] = None,
