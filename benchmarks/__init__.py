@@ -1,1 +1,1 @@
-"""Experiments whose tables are made from result files; see README.md beside this file."""
+"""Experiments whose tables come from result files; see README.md beside this file."""

@@ -1,10 +1,6 @@
-"""Which switches and settings of NcPU's variant `budget` matter: each changed alone.
+"""Which switches and settings of NcPU's variant `budget` matter? Each is changed alone.
 
-python -m benchmarks.ablation --root DATA     run what is missing, then print the table
-python -m benchmarks.ablation --table         print the table of the result file
-python -m benchmarks.ablation --docs          write docs/benchmarks/ablation.md from it
-
-Judged as the presets were chosen: on training images that are neither in P nor in U.
+Figures are of training images that are neither in P nor in U, on which the presets were chosen.
 """
 
 import sys
@@ -16,8 +12,8 @@ from benchmarks.grid import Budget, Entry, Grid, entry
 from onesided.core.config import Settings, merge
 from onesided.run.presets import published_settings
 
-# A third of the unlabelled images: the whole would take three times as long for each row. And
-# 2,000 images of each class to judge on.
+# A third of the unlabelled images: all of them would take three times as long per row. And
+# 2,000 images of each class to evaluate on.
 SMALL: Settings = {"data": {"unlabelled": 12000, "clean": 2000}, "train": {"epochs": 6}}
 BASE = "budget"
 SWITCHES: Mapping[str, Settings] = {
@@ -40,10 +36,10 @@ TRAINING: Mapping[str, Settings] = {
     "64 positives a batch": {"positives_per_batch": 64},
 }
 WORDS = (
-    "NcPU's variant `budget` on a part of CIFAR-10, and what happens when one of its switches or "
-    "settings is changed alone: to the paper's form, off, or to another number. Judged on training "
-    "images that are neither in P nor in U, as the presets were chosen; the test set is not looked "
-    "at. A pass is as many steps as U fills, so more positives a batch are more steps."
+    "NcPU's variant `budget` on a part of CIFAR-10, with one switch or setting changed at a time: "
+    "to the paper's form, off, or to another number. Figures are of training images that are "
+    "neither in P nor in U, on which the presets were chosen; the test set is not used. A pass is "
+    "as many steps as U fills, so more positives per batch mean more steps."
 )
 
 
@@ -67,7 +63,7 @@ def grid(data_name: str, given: Settings) -> Grid:
         ),
         pairs=tuple((BASE, label) for label in (*SWITCHES, *TRAINING)),
         varied=frozenset(name for training in TRAINING.values() for name in training),
-        judged_on="clean",
+        evaluated_on="clean",
     )
 
 

@@ -1,17 +1,14 @@
-"""What minutes, an hour and an evening buy: a preset beside other methods at the same budget.
+"""What do minutes, an hour and an evening buy? A preset beside other methods at the same budget.
 
-    python -m benchmarks.budget --root DATA              the preset quick: run what is missing,
-                                                         then print the table
-    python -m benchmarks.budget standard --root DATA     the same with the preset standard
-    python -m benchmarks.budget evening --root DATA      and with the preset evening
-    python -m benchmarks.budget night --root DATA        and with the preset of night.toml
-    python -m benchmarks.budget standard --table         print the table of the result file
-    python -m benchmarks.budget standard --docs          write its page in docs/benchmarks
+    python -m benchmarks.budget --root DATA              the preset quick
+    python -m benchmarks.budget standard --root DATA     the preset standard
+    python -m benchmarks.budget evening --root DATA      the preset evening
+    python -m benchmarks.budget night --root DATA        the preset of night.toml
 
-NcPU runs as `onesided fit --data NAME` runs it; the others get the same data, network,
-batches, rates and epochs, and the true class prior where they need one. The numbers of
-the presets were chosen on training images of CIFAR-10 (outside P and U; when votes begin,
-on held-out P and U); the other data sets, and every test set, were not looked at.
+NcPU runs as `onesided fit --data NAME` runs it. The others get the same data, backbone, batches,
+learning rates and epochs, and the true class prior if they need one. The presets' numbers were
+chosen on training images of CIFAR-10 outside P and U, and the start of votes on held-out P and U.
+The other data sets and all test sets chose nothing.
 """
 
 import sys
@@ -20,7 +17,7 @@ from dataclasses import dataclass
 
 from benchmarks.command import REPOSITORY
 from benchmarks.command import main as command
-from benchmarks.grid import Budget, Entry, Grid, entry
+from benchmarks.grid import TOY_DATA, Budget, Entry, Grid, entry
 from onesided.core.config import Settings
 from onesided.run.preset_files import preset_files
 from onesided.run.presets import published_settings
@@ -30,16 +27,16 @@ DATA = ("cifar10", "cifar100", "fashion-mnist", "digits")
 
 @dataclass(frozen=True)
 class Study:
-    """A preset as a question.
+    """The question about one preset.
 
     Attributes:
         name: Name of its files.
         title: Heading of its page.
-        asked: What is asked.
-        preset: The preset: its name, or its file below the repository.
-        data: Data sets on which NcPU is run.
-        beside: Those among them on which the other methods are run as well: with the longer
-            presets, five rows on one set of 41,000 images keep two cores at work for hours.
+        asked: The question.
+        preset: The preset: its name, or its file in the repository.
+        data: Data sets on which NcPU runs.
+        beside: Those on which the other methods run too. With the longer presets, five rows on
+            one set of 41,000 images take hours on two cores.
     """
 
     name: str
@@ -51,12 +48,12 @@ class Study:
 
     @property
     def flags(self) -> str:
-        """Return what stands behind `onesided fit --data NAME` to run it."""
+        """The words after `onesided fit --data NAME` that run it."""
         return f"--preset {self.preset}"
 
     @property
     def where(self) -> str:
-        """Return on which data sets there is NcPU alone, in a sentence; nothing if on none."""
+        """A sentence on which data sets the other rows run; empty if on all."""
         if self.beside == self.data:
             return ""
         if not self.beside:
@@ -89,21 +86,21 @@ STUDIES = {
         "more passes over U, as many over P, twice the rate",
         preset="benchmarks/night.toml",
         data=("cifar10",),
-        beside=(),  # it came out no better than evening, beside which all of them are run
+        beside=(),  # no better than evening, where all rows run
     ),
 }
 PRESETS = tuple(study.preset for study in STUDIES.values() if study.preset in preset_files())
 WORDS = (
-    "As `{flags}`: {asked}, without a class prior and without negatives. Every other row "
-    "has the same data, network, batches, learning rates and number of epochs; `Supervised` sees "
-    "all true classes and is the ceiling, not a competitor. The values were chosen on "
-    "CIFAR-10 training images that are neither in P nor in U, and when votes begin on held-out "
-    "images of P and U; no test set chose anything, and the other data sets chose nothing at all."
+    "As `{flags}`: {asked}, without a class prior and without negatives. All rows have the same "
+    "data, backbone, batches, learning rates and number of epochs. `Supervised` sees all true "
+    "classes; it is an upper bound, not a competitor. The values were chosen on CIFAR-10 training "
+    "images that are neither in P nor in U, and the start of votes on held-out images of P and U. "
+    "No test set and no other data set chose anything."
 )
 
 
 def rows_of(data_name: str, given: Settings, preset: str = "quick") -> list[Entry]:
-    """Return the rows of one data set: NcPU as the preset runs it, others beside it."""
+    """Return the rows of one data set: NcPU as the preset runs it, and the others."""
     chosen = preset if preset in preset_files() else REPOSITORY / preset
     planned = published_settings(chosen, data_name=data_name, given=given)
     budget = Budget(given.get("data", {}), planned["backbone"], planned["train"])
@@ -120,7 +117,7 @@ def rows_of(data_name: str, given: Settings, preset: str = "quick") -> list[Entr
 
 
 def grid(word: str, names: Sequence[str] = (), given: Settings | None = None) -> Grid:
-    """Return the comparison on the study's data sets, or all rows on those named."""
+    """Return the comparison on the study's data sets, or all rows on the named ones."""
     study = STUDIES[word]
     entries = [
         row
@@ -137,16 +134,7 @@ def grid(word: str, names: Sequence[str] = (), given: Settings | None = None) ->
     )
 
 
-# Seconds in all, to see whether it works; its figures mean nothing.
-QUICK: Settings = {
-    "data": {
-        "positives": 16,
-        "unlabelled": 32,
-        "held_out_positives": 10,
-        "held_out_unlabelled": 20,
-    },
-    "train": {"epochs": 2, "batch_size": 16},
-}
+QUICK: Settings = {"data": TOY_DATA, "train": {"epochs": 2, "batch_size": 16}}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

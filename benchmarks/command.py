@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.grid import Grid, Places
+from benchmarks.grid import Folders, Grid
 from benchmarks.runs import run_grid
 from benchmarks.tables import Paper, page, tables
 from onesided.core.config import read_toml
@@ -23,13 +23,13 @@ def main(real: Grid, quick: Grid, argv: Sequence[str] | None = None) -> int:
 
     Args:
         real: The benchmark.
-        quick: The same on toy data in seconds, to see whether it works.
+        quick: The same on toy data, in seconds, to test that it works.
         argv: Words of the command line, without the program's name.
     """
     options = parser(real).parse_args(argv)
-    keep_freed_memory()  # as the command line does
+    keep_freed_memory()  # as `onesided` does
     try:
-        return _obey(options, quick if options.quick else real)
+        return _run(options, quick if options.quick else real)
     except OnesidedError as error:
         print(f"benchmarks.{real.name}: {error}", file=sys.stderr)
         return error.exit_code
@@ -39,7 +39,7 @@ def parser(grid: Grid) -> argparse.ArgumentParser:
     """Return the options of a benchmark."""
     options = argparse.ArgumentParser(
         prog=grid.command,
-        description=f"{grid.title}. The same command goes on where it was stopped.",
+        description=f"{grid.title}. After a stop, the same command resumes.",
     )
     instead = options.add_mutually_exclusive_group()
     instead.add_argument(
@@ -48,12 +48,10 @@ def parser(grid: Grid) -> argparse.ArgumentParser:
     instead.add_argument(
         "--docs", action="store_true", help="write the page from the result file; run nothing"
     )
-    options.add_argument("--root", type=Path, help="folder that holds the data sets' files")
+    options.add_argument("--root", type=Path, help="folder of the data sets")
     options.add_argument("--only", help=f"one data set: {', '.join(grid.data_names)}")
-    options.add_argument("--rows", help="labels of some rows, with commas between")
-    options.add_argument(
-        "--seeds", type=seeds, default=SEEDS, help="for example 0,1,2, which is the default"
-    )
+    options.add_argument("--rows", help="labels of some rows, separated by commas")
+    options.add_argument("--seeds", type=seeds, default=SEEDS, help="such as 0,1,2, the default")
     options.add_argument("--work", type=Path, help="folder of the runs")
     options.add_argument("--quick", action="store_true", help="toy data, a few steps, seconds")
     return options
@@ -64,39 +62,39 @@ def seeds(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
         raise argparse.ArgumentTypeError(
-            f"seeds are different whole numbers with commas between, such as 0,1,2; got {text!r}"
+            f"seeds are different whole numbers separated by commas, such as 0,1,2; got {text!r}"
         )
     return tuple(map(int, parts))
 
 
 def paper_figures(name: str) -> Paper:
-    """Return the published figures for one benchmark, with what the whole file says."""
+    """Return the published figures for one benchmark, with their source."""
     content = read_toml(Path(__file__).with_name("paper.toml"))
     shared = {key: value for key, value in content.items() if not isinstance(value, dict)}
     return {**shared, **content.get(name, {})}
 
 
-def _obey(options: argparse.Namespace, grid: Grid) -> int:
-    places = _places(options, grid)
-    results = places.results / f"{grid.name}.json"
+def _run(options: argparse.Namespace, grid: Grid) -> int:
+    folders = _folders(options, grid)
+    results = folders.results / f"{grid.name}.json"
     paper = paper_figures(grid.name)
     if (options.docs or options.table) and not results.exists():
         quick = " --quick" if options.quick else ""
         raise DataNotFound(
-            f"There is no {_as_known(results)} to make a table of. Run {grid.command}{quick} first."
+            f"There is no result file {_in_repository(results)}. Run {grid.command}{quick} first."
         )
     if options.docs:
         command = f"{grid.command} --docs"
-        text = page(read_json(results), paper, source=_as_known(results), command=command)
-        places.docs.mkdir(parents=True, exist_ok=True)
-        write_text(places.docs / f"{grid.name}.md", text)
-        print(f"Wrote {places.docs / grid.name}.md")
+        text = page(read_json(results), paper, source=_in_repository(results), command=command)
+        folders.docs.mkdir(parents=True, exist_ok=True)
+        write_text(folders.docs / f"{grid.name}.md", text)
+        print(f"Wrote {folders.docs / grid.name}.md")
         return 0
     failed = False
     if not options.table:
         records = run_grid(
             grid,
-            places,
+            folders,
             seeds=options.seeds,
             only=options.only,
             rows=[label.strip() for label in options.rows.split(",")] if options.rows else (),
@@ -108,19 +106,19 @@ def _obey(options: argparse.Namespace, grid: Grid) -> int:
     return int(failed)
 
 
-def _places(options: argparse.Namespace, grid: Grid) -> Places:
-    """Return where things go; a quick trial never touches the repository's results."""
+def _folders(options: argparse.Namespace, grid: Grid) -> Folders:
+    """Return the folders; a quick trial never changes the repository's results."""
     if options.quick:
         work = options.work or Path("runs/benchmarks") / f"{grid.name}-quick"
-        return Places(work, work, work)
-    return Places(
+        return Folders(work, work, work)
+    return Folders(
         options.work or Path("runs/benchmarks") / grid.name,
         REPOSITORY / "benchmarks" / "results",
         REPOSITORY / "docs" / "benchmarks",
     )
 
 
-def _as_known(path: Path) -> str:
-    """Return the path inside the repository, or the name alone of a file elsewhere."""
+def _in_repository(path: Path) -> str:
+    """Return the path inside the repository; of a file elsewhere, only its name."""
     inside = path.resolve().is_relative_to(REPOSITORY.resolve())
     return str(path.resolve().relative_to(REPOSITORY.resolve())) if inside else path.name

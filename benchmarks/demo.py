@@ -29,7 +29,7 @@ QUICK: Settings = {
 
 
 def grid(change: Settings) -> Grid:
-    """Return the demonstration, changed where it shall be quick."""
+    """Return the demonstration with some settings changed."""
     settings = {name: merge(demo_settings(name, 0), change) for name in COMPARED}
     some = settings[COMPARED[0]]
     budget = Budget(data={}, backbone=some["backbone"], train=some["train"])
@@ -39,7 +39,7 @@ def grid(change: Settings) -> Grid:
         name="demo",
         title="The demonstration",
         words="Which digits are even, when a few even ones are labelled and the others are not? "
-        "NcPU beside CE, which takes the unlabelled for odd, both with the training of the preset "
+        "NcPU beside CE, which treats the unlabelled as odd, both with the training of the preset "
         "`quick`. Its values were chosen on photographs; nothing was chosen on digits.",
         entries=tuple(rows),
         pairs=(("CE", "NcPU"),),
@@ -47,7 +47,7 @@ def grid(change: Settings) -> Grid:
 
 
 def write_readme(content: Mapping[str, object]) -> None:
-    """Put the table of the result file between the README's two marks."""
+    """Write the table of the result file between the README's two marks."""
     runs = finished(content["runs"])  # type: ignore[arg-type]
     rows = []
     for name in COMPARED:

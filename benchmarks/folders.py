@@ -1,15 +1,14 @@
-"""How much memory folders of any size need, and how many files go through in a second.
+"""How much memory do folders of any size need, and how many files per second are processed?
 
-python -m benchmarks.folders                     200 000 pictures, and a tenth of them
+python -m benchmarks.folders                     200 000 images, and a tenth of them
 python -m benchmarks.folders --images 20000      fewer
 python -m benchmarks.folders --quick             a few hundred, in a minute: does it work here?
 
-Draws small pictures into a temporary folder, trains for one epoch by `onesided fit`, and ranks
-the same pictures by `onesided rank`, each in a process of its own, whose peak of memory
-the system tells. Both folders are decoded into a file, though the small one alone would stay
-in memory: the two are compared. No cache is left from one for the other. The exit code is 1 if
-a command takes more memory than the bound. The same command goes on after the last folder that
-was measured; see `benchmarks.rows`.
+It writes small images into a temporary folder, trains for one epoch with `onesided fit`, and ranks
+the same images with `onesided rank`. Each runs in its own process, and the system reports its peak
+memory. Both folders are decoded into a file, also the small one that would fit into memory, so
+that the two are comparable. They share no cache. The exit code is 1 if a command takes more memory
+than the bound. After a stop, the same command continues with the next folder.
 """
 
 import argparse
@@ -26,17 +25,16 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.command import REPOSITORY
-from benchmarks.origin import origin
-from benchmarks.rows import Row, filled
+from benchmarks.origin import Row, filled, origin
 
 POSITIVES = 200
 CHUNK = 4096
 BOUND_MB = 960
-"""What no command may take, meant for 200 000 pictures of 64 pixels and fewer.
+"""Most memory a command may take, for up to 200 000 images of 64 pixels.
 
-As far above the most that was measured (779 MB, by `fit`) as the bound of `benchmarks.memory` is
-above its own (1280 to 1035 MB): room for another version of torch, but not for all the pictures
-once they are decoded.
+It is a quarter above the most that was measured (779 MB, by `fit`), like the bound of
+`benchmarks.memory` (1280 for 1035 MB). That leaves room for another version of torch, but not for
+all decoded images.
 """
 STAGES = ("fit", "fit_again", "rank")
 FIT = (
@@ -76,22 +74,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def highest_peak(rows: Sequence[Row]) -> float:
-    """Return the most memory that any command took, in megabytes."""
+    """Return the highest peak memory of any command, in megabytes."""
     return max(float(row[name]["peak_mb"]) for row in rows for name in STAGES)
 
 
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m benchmarks.folders", description=__doc__)
     options.formatter_class = argparse.RawDescriptionHelpFormatter
-    options.add_argument("--images", type=int, default=200_000, help="pictures in the large folder")
-    options.add_argument("--side", type=int, default=64, help="pixels of a picture's side")
-    options.add_argument("--work", type=Path, help="where the temporary folder goes")
-    options.add_argument("--quick", action="store_true", help="600 pictures; writes no result file")
+    options.add_argument("--images", type=int, default=200_000, help="images in the large folder")
+    options.add_argument("--side", type=int, default=64, help="side of an image in pixels")
+    options.add_argument("--work", type=Path, help="parent of the temporary folder")
+    options.add_argument("--quick", action="store_true", help="600 images; writes no result file")
     return options
 
 
 def measured(folder: Path, images: int, side: int) -> Row:
-    """Return what fit and rank took for this number of pictures, drawn into the folder."""
+    """Write so many images into the folder; return what fit and rank took."""
     draw(folder / "P", POSITIVES, side)
     draw(folder / "U", images - POSITIVES, side)
     folders = ("-p", folder / "P", "-u", folder / "U", "-o", folder / "run")
@@ -101,7 +99,7 @@ def measured(folder: Path, images: int, side: int) -> Row:
         "images": images,
         "decoded_mb": round(decoded / 2**20, 1),
         "fit": stage(images, "fit", *folders, *FIT),
-        # The run is done, so this is what reading from the cache alone costs.
+        # The run is finished, so this measures reading from the cache alone.
         "fit_again": stage(images, "fit", *folders, *FIT),
         "rank": stage(images - POSITIVES, *rank),
     }
@@ -110,7 +108,7 @@ def measured(folder: Path, images: int, side: int) -> Row:
 
 
 def stage(files: int, *words: object) -> dict[str, float]:
-    """Run `onesided WORDS` in a process; return its peak of memory, time, and files per second."""
+    """Run `onesided WORDS` in a process; return its peak memory, time, and files per second."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *map(str, words)], stdout=subprocess.DEVNULL
@@ -128,7 +126,7 @@ def stage(files: int, *words: object) -> dict[str, float]:
 
 
 def draw(folder: Path, count: int, side: int) -> None:
-    """Write pictures without compression, all different, brighter among the positives."""
+    """Write different images without compression; two fifths of them are brighter."""
     folder.mkdir(parents=True)
     header = b"P6 %d %d 255\n" % (side, side)
     random = np.random.default_rng(count)
@@ -137,10 +135,10 @@ def draw(folder: Path, count: int, side: int) -> None:
         noise = random.integers(0, 200, (min(CHUNK, count - start), size), dtype=np.uint8)
         bright = random.random(len(noise)) < 0.4
         noise[bright] += 55
-        for place, pixels in enumerate(noise, start=start):
-            # As people keep them: a hundred thousand files are in folders within the folder.
-            path = folder / f"{place // 1000:04}" / f"{place:07}.ppm"
-            if place % 1000 == 0:
+        for number, pixels in enumerate(noise, start=start):
+            # In subfolders, as people keep a hundred thousand files.
+            path = folder / f"{number // 1000:04}" / f"{number:07}.ppm"
+            if number % 1000 == 0:
                 path.parent.mkdir()
             path.write_bytes(header + pixels.tobytes())
 

@@ -1,7 +1,6 @@
-"""What a benchmark runs: entries at one budget, as the rows of a table.
+"""What a benchmark runs: entries at one budget, which become the rows of a table.
 
-`Entry` says what to run, and `Grid` is the list of them with the question it answers;
-`benchmarks.runs` does what is missing.
+`Entry` is one row. `Grid` is all rows with the question they answer. `benchmarks.runs` runs them.
 """
 
 from dataclasses import dataclass
@@ -13,10 +12,18 @@ from onesided.core.errors import ConfigError
 from onesided.methods import method_named
 from onesided.run.config import Prior, RunConfig
 
+TOY_DATA: Settings = {
+    "positives": 16,
+    "unlabelled": 32,  # below 50 rows a run draws no map of features, which takes a second
+    "held_out_positives": 10,
+    "held_out_unlabelled": 20,
+}
+"""Data settings of `--quick`: seconds in all, to test that it works. Its figures mean nothing."""
+
 
 @dataclass(frozen=True)
 class Budget:
-    """What every entry of a data set gets, whichever its method."""
+    """The settings that every entry of a data set shares, whatever its method."""
 
     data: Settings
     backbone: Settings
@@ -33,12 +40,12 @@ class Entry:
     """One row of a table.
 
     Attributes:
-        label: How the table calls it.
+        label: Its name in the table.
         data: Data settings with the data set's name.
         method: Method settings with the method's name.
-        network: Network settings.
+        backbone: Backbone settings.
         train: Training settings.
-        prior: Where a method that needs a class prior gets it from.
+        prior: The class prior of a method that needs one: where it comes from.
     """
 
     label: str
@@ -69,10 +76,10 @@ class Entry:
 
 
 def entry(label: str, data_name: str, budget: Budget, method: Settings) -> Entry:
-    """Return an entry at a budget, with the true prior where the method needs one.
+    """Return an entry at a budget, with the true prior if the method needs one.
 
-    An estimate would mix its own error into what is compared; result files and tables
-    say that the prior is the truth.
+    An estimated prior would add its own error to the comparison. Result files and tables say that
+    the prior is the true one.
     """
     needs_prior = method_named(str(method["name"])).needs.prior
     return Entry(
@@ -87,18 +94,18 @@ def entry(label: str, data_name: str, budget: Budget, method: Settings) -> Entry
 
 @dataclass(frozen=True)
 class Grid:
-    """A benchmark: its question, its rows, and which rows are to be compared in pairs.
+    """A benchmark: its question, its rows, and the pairs of rows to compare.
 
     Attributes:
         name: Name of its files.
         title: Heading of its page.
-        words: What is asked, and what all rows share, in sentences.
+        words: The question, and what all rows share, in sentences.
         entries: The rows.
-        pairs: Labels (without, with) whose difference per seed is a table of its own.
-        varied: Training settings that rows may differ in, because they are what is studied.
-        judged_on: Which samples figures are of: the test set, or `clean`, training samples outside
-            P and U, where settings are chosen and the test set is not to be looked at.
-        module: What stands after `python -m benchmarks.` to run it; its name unless told.
+        pairs: Labels (without, with) whose differences per seed get a table.
+        varied: Training settings that rows may differ in, because they are studied.
+        evaluated_on: The samples of the figures: the test set, or `clean`, training samples outside
+            P and U. Settings are chosen on these, because the test set must not choose any.
+        module: The words after `python -m benchmarks.`; by default its name.
     """
 
     name: str
@@ -107,17 +114,17 @@ class Grid:
     entries: tuple[Entry, ...]
     pairs: tuple[tuple[str, str], ...] = ()
     varied: frozenset[str] = frozenset()
-    judged_on: Literal["test", "clean"] = "test"
+    evaluated_on: Literal["test", "clean"] = "test"
     module: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse rows of unequal budgets: their table would compare the budgets."""
+        """Refuse rows of unequal budgets: their table would compare budgets, not methods."""
         for one in self.entries:
             first = next(other for other in self.entries if other.data_name == one.data_name)
             if self._budget_of(one) != self._budget_of(first):
                 raise ConfigError(
                     f"'{one.label}' and '{first.label}' have different budgets on "
-                    f"{one.data_name}. Rows of one table share data, network and training."
+                    f"{one.data_name}. Rows of one table share data, backbone and training."
                 )
 
     def _budget_of(self, one: Entry) -> tuple[Settings, Settings, Settings]:
@@ -136,8 +143,8 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where runs, the collected file and the page are kept."""
+class Folders:
+    """The folders of runs, of the collected file and of the page."""
 
     work: Path
     results: Path

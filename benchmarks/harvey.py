@@ -1,12 +1,12 @@
-"""Two real folders by the README alone: what was estimated, and what was true.
+"""Two real folders and only the README's commands: what was estimated, and what was true?
 
     python -m benchmarks.harvey --root DATA     fit, rank, map; then the figures
     python -m benchmarks.harvey --docs          write docs/benchmarks/harvey.md from them
 
 DATA/harvey holds satellite crops of buildings after Hurricane Harvey, named LON_LAT.jpeg,
-below train/damage and train/no_damage. 200 damaged ones are the positives, 4,000 others of
-either kind the unlabelled folder; the class folders are looked at only after everything
-was ranked. A warning belongs to every figure: see `WARNING`.
+in train/damage and train/no_damage. 200 damaged ones are the positives, 4,000 others of both
+classes the unlabelled folder. The classes are used only after everything was ranked. Every
+figure comes with `WARNING`.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import numpy as np
 
 from benchmarks.command import REPOSITORY
 from benchmarks.origin import origin
+from benchmarks.tables import markdown
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import read_json
@@ -39,7 +40,7 @@ ESTIMATED = ("recall", "precision", "f1", "auc")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the commands a person would, or write the page; return the exit code."""
+    """Run the README's commands, or write the page; return the exit code."""
     options = parser().parse_args(argv)
     file = REPOSITORY / "benchmarks" / "results" / RESULT
     try:
@@ -59,22 +60,22 @@ def parser() -> argparse.ArgumentParser:
     """Return the options."""
     options = argparse.ArgumentParser(prog="python -m benchmarks.harvey", description=__doc__)
     options.formatter_class = argparse.RawDescriptionHelpFormatter
-    options.add_argument("--root", type=Path, default=Path("DATA"), help="folder that holds harvey")
+    options.add_argument("--root", type=Path, default=Path("DATA"), help="the parent of harvey")
     options.add_argument("--work", type=Path, default=Path("runs/benchmarks/harvey"))
     options.add_argument("--docs", action="store_true", help="write the page; run nothing")
     return options
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
-    """Deal the folders, run the commands, and compare with the true folders."""
+    """Make the two folders, run the commands, and compare with the true classes."""
     work, started = options.work, origin()
-    truth = deal(options.root / "harvey" / "train", work)
+    truth = make_folders(options.root / "harvey" / "train", work)
     run, ranked, drawn = work / "run", work / "ranked.csv", work / "map" / "harvey.geojson"
     folders = (work / "damaged", work / "buildings")
     drawn.parent.mkdir(exist_ok=True)
     timed("fit", "-p", folders[0], "-u", folders[1], "-o", run)
     seconds = {
-        # As the run counts them, over all its starts: this command may be one of several.
+        # As the run counts them, over all its starts: an interrupted run has several.
         "fit": read_json(run / "result.json")["seconds"],
         "rank": timed("rank", run, folders[1], "-o", ranked),
         "map": timed(
@@ -100,8 +101,8 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def deal(source: Path, work: Path) -> Mapping[str, int]:
-    """Link the two folders; return the true class of every unlabelled file by its name."""
+def make_folders(source: Path, work: Path) -> Mapping[str, int]:
+    """Make both folders of links; return the true class of every unlabelled file by name."""
     files = {kind: sorted((source / kind).glob("*.jpeg")) for kind in ("damage", "no_damage")}
     if not all(files.values()):
         raise DataNotFound(
@@ -116,7 +117,7 @@ def deal(source: Path, work: Path) -> Mapping[str, int]:
     for folder, paths in (("damaged", damaged[:POSITIVES]), ("buildings", chosen)):
         (work / folder).mkdir(parents=True, exist_ok=True)
         for path in paths:
-            # One place has pictures of both kinds: the name alone would not be unique.
+            # A location may have images of both classes, so the name may not be unique.
             name = path.name
             while name in truth:
                 name = f"{path.stem}0{path.suffix}"
@@ -147,7 +148,7 @@ def scored(ranked: Path, truth: Mapping[str, int]) -> tuple[np.ndarray, np.ndarr
 
 
 def page(content: Mapping[str, Any]) -> str:
-    """Return the page: what was estimated without negatives beside what was true."""
+    """Return the page: the estimates without negatives beside the true figures."""
     seconds, true = content["seconds"], content["true"]
     estimated = content["estimated"]["figures"]
     machine = content["origin"]["machine"]
@@ -157,17 +158,18 @@ def page(content: Mapping[str, Any]) -> str:
         f"<!-- python -m benchmarks.harvey --docs wrote this from benchmarks/results/{RESULT} -->",
         "",
         f"{content['positives']} damaged crops in one folder, {content['unlabelled']} others in "
-        f"another ({content['true_share']:.1%} of them damaged, which nobody told the program), "
-        "then the commands of the README: `onesided fit`, `rank`, `map`.",
+        f"another. {content['true_share']:.1%} of these are damaged, which the program did not "
+        "know. Then the commands of the README: `onesided fit`, `rank`, `map`.",
         "",
         f"**{content['warning']}**",
         "",
-        "| figure | estimated without negatives | true |",
-        "| --- | --- | --- |",
-        *(_row(name, estimated, true) for name in ESTIMATED),
+        markdown(
+            ("figure", "estimated without negatives", "true"),
+            [(name, _estimate(estimated.get(name)), f"{true[name]:.3f}") for name in ESTIMATED],
+        ),
         "",
-        "Estimates come from the held-out fifth of both folders, true figures from all "
-        f"{content['unlabelled']} unlabelled crops, which the model saw without their class.",
+        "Estimates come from the held-out fifth of both folders. True figures come from all "
+        f"{content['unlabelled']} unlabelled crops; the model never saw their classes.",
         "",
         f"Seconds: fit {seconds['fit']:.0f}, rank {seconds['rank']:.0f}, map {seconds['map']:.0f}. "
         f"The map page is {content['map_megabytes']:.1f} MB, the report "
@@ -180,14 +182,11 @@ def page(content: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, estimated: Mapping[str, Any], true: Mapping[str, float]) -> str:
-    figure = estimated.get(name)
-    words = "not estimated"
-    if isinstance(figure, Mapping) and figure.get("value") is not None:
-        words = f"{figure['value']:.3f}"
-        if figure.get("low") is not None:
-            words += f" ({figure['low']:.3f} to {figure['high']:.3f})"
-    return f"| {name} | {words} | {true[name]:.3f} |"
+def _estimate(figure: Mapping[str, Any] | None) -> str:
+    if figure is None or figure["value"] is None:
+        return "not estimated"
+    interval = "" if figure["low"] is None else f" ({figure['low']:.3f} to {figure['high']:.3f})"
+    return f"{figure['value']:.3f}{interval}"
 
 
 if __name__ == "__main__":

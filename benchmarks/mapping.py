@@ -1,12 +1,11 @@
-"""How fast buildings are cut out of a large image, and that memory does not grow with them.
+"""How fast are buildings cropped from a large image, and does memory grow with their number?
 
 python -m benchmarks.mapping              20 000 x 20 000 pixels, 2 000 and 20 000 buildings
 python -m benchmarks.mapping --quick      a small image, in seconds, no result file
 
-The image is a tiled GeoTIFF of three bands, generated block by block in a temporary folder
-(about a gigabyte), the footprints are squares of 12 to 40 metres in longitude and latitude,
-in random order. Every count runs in a process of its own, since a process never gives its
-peak of memory back.
+The image is a tiled GeoTIFF of three bands, generated block by block in a temporary folder (about
+a gigabyte). The footprints are squares of 12 to 40 metres in longitude and latitude, in random
+order. Each number of buildings runs in its own process, because peak memory is per process.
 """
 
 import argparse
@@ -39,7 +38,7 @@ CHIP = 64
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure each count in a process of its own; write the result file of a full run."""
+    """Measure each number of buildings in its own process; write the result file of a full run."""
     options = parser().parse_args(argv)
     if options.measure is not None:
         print(json.dumps(measure(options.image, options.measure, options.side)))
@@ -58,8 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"peak memory {record['peak_megabytes']:6.0f} MB  skipped {record['skipped']}"
         )
     if not options.quick:
-        content = {"name": "mapping", "side": side, "chip": CHIP, "origin": origin(),
-                   "records": records}  # fmt: skip
+        content = {"name": "mapping", "side": side, "chip": CHIP, "origin": origin()}
+        content["records"] = records
         write_json(REPOSITORY / "benchmarks" / "results" / RESULT, content)
     return 0
 
@@ -68,16 +67,16 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m benchmarks.mapping", description=__doc__)
     options.formatter_class = argparse.RawDescriptionHelpFormatter
     options.add_argument("--quick", action="store_true", help="a small image, no result file")
-    options.add_argument("--side", type=int, default=20_000, help="pixels of the image's side")
+    options.add_argument("--side", type=int, default=20_000, help="side of the image in pixels")
     options.add_argument("--buildings", type=int, nargs="+", default=[2_000, 20_000])
-    options.add_argument("--work", type=Path, help="folder for the image; the system's otherwise")
+    options.add_argument("--work", type=Path, help="folder for the image; by default the system's")
     options.add_argument("--measure", type=int, help=argparse.SUPPRESS)
     options.add_argument("--image", type=Path, help=argparse.SUPPRESS)
     return options
 
 
 def write_image(path: Path, side: int) -> None:
-    """Write a tiled GeoTIFF, a block at a time; noise, so that nothing compresses away."""
+    """Write a tiled GeoTIFF, a block at a time; of noise, which cannot be compressed."""
     rasterio = library("rasterio", "The benchmark")
     windows = library("rasterio.windows", "The benchmark")
     random = np.random.default_rng(0)
@@ -120,7 +119,7 @@ def footprints(count: int, side: int) -> Buildings:
 
 
 def measure(image: Path, count: int, side: int) -> dict[str, Any]:
-    """Cut so many buildings out of the image; return speed and peak of memory."""
+    """Crop so many buildings from the image; return speed and peak memory."""
     buildings = footprints(count, side)
     with ExitStack() as stack, tempfile.TemporaryDirectory(dir=image.parent) as folder:
         began = time.perf_counter()
@@ -144,7 +143,7 @@ def measure(image: Path, count: int, side: int) -> dict[str, Any]:
 
 
 def in_own_process(image: Path, count: int, side: int) -> dict[str, Any]:
-    """Return what another process measures."""
+    """Measure in another process."""
     words = ["--measure", str(count), "--image", str(image), "--side", str(side)]
     command = [sys.executable, "-m", "benchmarks.mapping", *words]
     done = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -1,10 +1,10 @@
-"""How much memory a run on CIFAR-10 takes at most, with the network and batches of each preset.
+"""How much memory does a run on CIFAR-10 take, with the backbone and batches of each preset?
 
     python -m benchmarks.memory --root DATA
 
-One epoch each, in a process of its own, whose peak of memory the system tells: later epochs
-allocate nothing that the first did not. The exit code is 1 if a preset takes more than its bound.
-The same command goes on after the last preset that was measured; see `benchmarks.rows`.
+Each preset trains one epoch in its own process, and the system reports the peak memory; later
+epochs need no more. The exit code is 1 if a preset takes more than the bound. After a stop, the
+same command continues with the next preset.
 """
 
 import argparse
@@ -17,12 +17,11 @@ from pathlib import Path
 from benchmarks.budget import PRESETS
 from benchmarks.command import REPOSITORY
 from benchmarks.folders import stage
-from benchmarks.origin import origin
-from benchmarks.rows import Row, filled
+from benchmarks.origin import Row, filled, origin
 
 ROWS = 41_000
 BOUND_MB = 1280
-"""What no preset may take: a laptop of 4 GB has it to spare beside a browser."""
+"""Most memory a preset may take: a laptop of 4 GB has that much free beside a browser."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    options.add_argument("--root", type=Path, required=True, help="folder that holds CIFAR-10")
+    options.add_argument("--root", type=Path, required=True, help="folder of CIFAR-10")
     root = options.parse_args(argv).root
     content = filled(
         REPOSITORY / "benchmarks" / "results" / "memory.json",
@@ -45,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measured(root: Path, preset: str) -> Row:
-    """Return the peak of one epoch with the preset."""
+    """Return the peak memory of one epoch with the preset."""
     with tempfile.TemporaryDirectory() as work:
         words = ("--data", "cifar10", "--root", root, "--preset", preset, "--epochs", "1")
         output = ("-o", Path(work) / preset, "--device", "cpu", "--quiet")

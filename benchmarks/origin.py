@@ -1,20 +1,28 @@
-"""Where a number comes from: the machine, the commit of the code, the versions, the day."""
+"""Where a number comes from: machine, commit, versions, date.
+
+`filled` measures the rows of a result file one by one, and keeps earlier rows of the same origin.
+"""
 
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 import onesided
-from onesided.run.folder import environment
+from onesided.run.folder import environment, read_json
+from onesided.storage.atomic import write_json
 
 Origin = dict[str, Any]
+Content = dict[str, Any]
+Row = dict[str, Any]
+Asked = TypeVar("Asked", str, int)
 
 # What can change a number; the result files themselves change with every run.
 CODE = (":/src", ":/benchmarks", ":/pyproject.toml", ":/constraints.txt")
@@ -22,7 +30,7 @@ NOT_CODE = (":!/benchmarks/results", ":!/benchmarks/README.md", ":!/benchmarks/p
 
 
 def origin() -> Origin:
-    """Return everything a reader needs to judge, or repeat, what is measured now."""
+    """Return what a reader needs to trust, or repeat, what is measured now."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         **code_in_memory(),
@@ -31,11 +39,11 @@ def origin() -> Origin:
     }
 
 
-def same_place(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two origins tell of the same committed code on the same machine.
+def same_origin(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two origins have the same committed code on the same machine.
 
-    Only then may times or memory of the one stand beside those of the other. Uncommitted code has
-    no name by which to tell it from other uncommitted code.
+    Only then are their times and memory comparable. Uncommitted code never is: it has no name to
+    compare by.
     """
     committed = one["dirty"] is False and other["dirty"] is False
     return committed and all(one[key] == other[key] for key in ("commit", "machine", "versions"))
@@ -44,8 +52,8 @@ def same_place(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def origin_of_run() -> Origin:
     """Return the part that may differ from run to run of one benchmark.
 
-    The load is the number of processes that wanted a core when the run began: above the
-    number of cores, `seconds` says little about the method.
+    The load is the number of processes that waited for a core when the run began. If it is above
+    the number of cores, `seconds` says little about the method.
     """
     now, here = origin(), machine()
     return {
@@ -57,17 +65,17 @@ def origin_of_run() -> Origin:
 
 @cache
 def code_in_memory() -> Mapping[str, Any]:
-    """Return the commit of the code that runs, as found at the first call.
+    """Return the commit of the code that runs, read at the first call.
 
-    A benchmark takes an hour, in which people commit; what was imported stays what it was.
+    A benchmark takes hours. Later commits do not change the code that was imported.
     """
     return commit(Path(onesided.__file__).parent)
 
 
 def commit(folder: Path) -> dict[str, Any]:
-    """Return the commit the folder is checked out at, and whether its code was changed since.
+    """Return the commit of the folder's checkout, and whether its code was changed since.
 
-    Both are None where the folder is no checkout, or git is missing: unknown is not clean.
+    Both are None if the folder is no checkout or git is missing: unknown is not clean.
     """
     head = _git(folder, "rev-parse", "HEAD")
     status = _git(folder, "status", "--porcelain", "--", *CODE, *NOT_CODE)
@@ -86,7 +94,7 @@ def machine() -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """Return the processor's name; Linux tells it in a file, other systems by Python."""
+    """Return the CPU's name: on Linux from a file, elsewhere from Python."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -103,3 +111,55 @@ def _git(folder: Path, *words: str) -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()
+
+
+def filled(
+    path: Path,
+    head: Mapping[str, Any],
+    *,
+    key: str,
+    asked: Sequence[Asked],
+    measure: Callable[[Asked], Row],
+    code: Path = Path(onesided.__file__).parent,
+) -> Content:
+    """Return the content of a result file with all rows; measure those that are missing.
+
+    The file is written after each row, so a later start resumes. Rows of another commit, machine,
+    version or setting are measured again. An interrupted row starts again: peak memory is that of
+    a whole process. The earlier file stays until the first new row is measured.
+
+    Args:
+        path: The result file.
+        head: Its content without the rows: `origin` and the settings.
+        key: The column that names a row.
+        asked: Names of the rows, in order.
+        measure: Returns the row of a name.
+        code: A folder of the checkout whose code is measured.
+    """
+    content = _begun(path, head)
+    rows: dict[Asked, Row] = {row[key]: row for row in content["rows"]}
+    for one in asked:
+        if one in rows:
+            print(f"{key} {one}: kept, measured earlier at this commit", file=sys.stderr)
+        else:
+            rows[one] = measure(one)
+            # New processes are measured. They run the code as it is on disk now.
+            if content["origin"]["dirty"] is False:
+                content["origin"]["dirty"] = commit(code)["dirty"]
+        content["rows"] = [rows[other] for other in asked if other in rows]
+        write_json(path, content)
+    return content
+
+
+def _begun(path: Path, head: Mapping[str, Any]) -> Content:
+    """Return the file's content if origin and settings are the same, else the head alone."""
+    if path.exists():
+        before = read_json(path)
+        comparable = same_origin(before["origin"], head["origin"])
+        if comparable and _settings(before) == _settings(head):
+            return before
+    return {**head, "origin": dict(head["origin"]), "rows": []}
+
+
+def _settings(content: Mapping[str, Any]) -> Content:
+    return {key: value for key, value in content.items() if key not in ("rows", "origin")}

@@ -1,24 +1,19 @@
 """Does alignment help a risk that was made without it? The plug-in study, on a small budget.
 
-CE, uPU and nnPU, each alone and with NcPU's robust alignment beside it (NoiSNCL; Table 3
-of the NcPU paper), on digits and on a part of CIFAR-10.
-
-    python -m benchmarks.plugins --root DATA     run what is missing, then print the table
-    python -m benchmarks.plugins --table         print the table of the result file
-    python -m benchmarks.plugins --docs          write docs/benchmarks/plugins.md from it
+CE, uPU and nnPU, each alone and with NcPU's robust alignment (NoiSNCL; Table 3 of the NcPU
+paper), on digits and on a part of CIFAR-10.
 """
 
 import sys
 from collections.abc import Mapping, Sequence
 
 from benchmarks.command import main as command
-from benchmarks.grid import Budget, Entry, Grid, entry
+from benchmarks.grid import TOY_DATA, Budget, Entry, Grid, entry
 from onesided.core.config import Settings
 from onesided.methods import METHODS
 
-# The budget: chosen before any run, so that the grid takes about 25 minutes on two cores
-# without a GPU. One learning rate for rows with and without alignment: a rate tuned for
-# either would be part of the answer.
+# Chosen before any run, so that the grid takes about 25 minutes on two cores without a GPU.
+# Rows with and without alignment share a learning rate: one tuned for either would favour it.
 BUDGETS: Mapping[str, Budget] = {
     "digits": Budget(
         data={},  # as published by the library: 40 labelled, 800 unlabelled
@@ -43,15 +38,9 @@ ALIGNMENT: Settings = {
 }
 WARMUP_SHARE = 1 / 3  # pairs are self pairs until features have formed; 30 of 1300 in the paper
 
-# Seconds in all, to see whether it works; its figures mean nothing.
 QUICK: Mapping[str, Budget] = {
     "toy-images": Budget(
-        data={
-            "positives": 16,
-            "unlabelled": 32,
-            "held_out_positives": 10,
-            "held_out_unlabelled": 20,
-        },
+        data=TOY_DATA,
         backbone={"name": "small", "width": 0.125},
         train={"epochs": 1, "batch_size": 16, "learning_rate": 0.002},
     ),
@@ -59,9 +48,9 @@ QUICK: Mapping[str, Budget] = {
 
 WORDS = (
     "Does NcPU's noisy-pair robust alignment help a classification risk that was made without it? "
-    "CE, uPU and nnPU are trained alone and with `alignment = robust` beside them, everything else "
-    "equal: data, split, network, training, and the true class prior for the risks that need one. "
-    "The budget is far below the paper's, and was not tuned for either side."
+    "CE, uPU and nnPU are trained alone and with `alignment = robust`. All else is equal: data, "
+    "split, backbone, training, and the true class prior for the risks that need one. The budget "
+    "is far below the paper's, and was tuned for neither side."
 )
 
 

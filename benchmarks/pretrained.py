@@ -1,11 +1,7 @@
-"""What a pretrained network adds: the preset `quick` on frozen ImageNet features.
+"""What does a pretrained backbone add? The preset `quick` on frozen ImageNet features.
 
-    python -m benchmarks.pretrained --root DATA     run what is missing, then print the table
-    python -m benchmarks.pretrained --table         print the table of the result file
-    python -m benchmarks.pretrained --docs          write docs/benchmarks/pretrained.md from it
-
-Apart from every from-scratch table: ImageNet's labels name most of what CIFAR shows, so
-these figures say what a practitioner gets, not how good a PU method is.
+Not comparable with tables from scratch: ImageNet's labels name most of what CIFAR shows. These
+figures show what a practitioner gets, not how good a PU method is.
 """
 
 import sys
@@ -19,10 +15,10 @@ from onesided.core.config import Settings, merge
 FROZEN: Settings = {"backbone": {"name": "efficientnet_lite0", "freeze": True}}
 WORDS = (
     "The preset `quick` with `--backbone efficientnet_lite0 --freeze`: every image goes once "
-    "through a network that was trained on ImageNet, and the methods learn on its features. Not "
+    "through a backbone that was trained on ImageNet, and the methods train on its features. Not "
     "comparable with the tables from scratch, because ImageNet's labels name most of what these "
-    "images show. Seconds are those of training; looking at the images once comes before, shared "
-    "by all rows."
+    "images show. Seconds are those of training; computing the features comes before, once for "
+    "all rows."
 )
 
 

@@ -1,11 +1,11 @@
-"""How much faster the compiled trees of PUET are than the same trees in plain numpy.
+"""How much faster are the compiled trees of PUET than the same trees in plain numpy?
 
-python -m benchmarks.puet              41 000 pictures of 3 x 32 x 32 pixels, as in CIFAR
+python -m benchmarks.puet              41 000 images of 3 x 32 x 32 pixels, as in CIFAR
 python -m benchmarks.puet --quick      a small problem, in seconds
 
-Both grow the same trees from the same seeds, one after the other in one run, and the
-benchmark fails if a single node differs. Pixels are smooth noise, brighter at the top of a
-positive picture: about as hard to split as photographs, and nothing to download.
+Both grow the same trees from the same seeds, one after the other in one process. The benchmark
+fails if a single node differs. Pixels are smooth noise, brighter at the top of a positive image:
+about as hard to split as photographs, and nothing to download.
 """
 
 import argparse
@@ -30,20 +30,20 @@ SIDE = 32
 
 @dataclass(frozen=True)
 class Problem:
-    """Flattened pictures, P before U."""
+    """Flattened images, P before U."""
 
     pixels: np.ndarray
     labelled: np.ndarray
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print one line per way to grow trees, and how many times faster the last is."""
+    """Print the time per tree of both versions, and their ratio."""
     options, started = parser().parse_args(argv), origin()
     rows = 2_000 if options.quick else options.rows
-    problem = pictures(rows, np.random.default_rng(0))
-    print(f"{rows} pictures of {problem.pixels.shape[1]} pixels, {options.trees} trees")
-    # Compiling, or loading from the cache, is no part of growing.
-    grow(pictures(50, np.random.default_rng(1)), trees=1, threads=1)
+    problem = images(rows, np.random.default_rng(0))
+    print(f"{rows} images of {problem.pixels.shape[1]} pixels, {options.trees} trees")
+    # Compile, or load from the cache, before timing.
+    grow(images(50, np.random.default_rng(1)), trees=1, threads=1)
     began = time.perf_counter()
     by_feature(problem.pixels)
     print(f"copy by feature  {time.perf_counter() - began:8.3f} s, once per forest")
@@ -82,16 +82,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m benchmarks.puet", description=__doc__)
     options.formatter_class = argparse.RawDescriptionHelpFormatter
-    options.add_argument("--quick", action="store_true", help="2000 pictures")
-    options.add_argument("--rows", type=int, default=41_000, help="pictures")
+    options.add_argument("--quick", action="store_true", help="2000 images")
+    options.add_argument("--rows", type=int, default=41_000, help="images")
     options.add_argument("--trees", type=int, default=100, help="compiled trees")
     options.add_argument("--plain-trees", type=int, default=3, help="trees in plain numpy")
     options.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="for example 1 2")
     return options
 
 
-def pictures(rows: int, random: np.random.Generator) -> Problem:
-    """Return as many pictures, a fortieth of them labelled, two fifths of the rest positive."""
+def images(rows: int, random: np.random.Generator) -> Problem:
+    """Return so many images: a fortieth is labelled, two fifths of the rest are positive."""
     labelled = np.arange(rows) < max(1, rows // 41)
     positive = labelled | (random.random(rows) < SETTINGS.prior)
     coarse = random.integers(0, 256, size=(rows, 3, SIDE // 4, SIDE // 4))

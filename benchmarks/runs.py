@@ -1,30 +1,21 @@
-"""Entries times seeds: run them one at a time, and collect their result files into one.
+"""Entries times seeds: run them one at a time, and collect their results in one file.
 
-`run_grid` does what is missing. The collected file is the only thing tables are made
-from (tables.py), and only this module writes it.
+`run_grid` runs what is missing. Tables (tables.py) are made from the collected file alone, and
+only this module writes it.
 """
 
 import hashlib
 import json
+import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.grid import Grid, Places
-from benchmarks.origin import code_in_memory, origin
-from benchmarks.records import (
-    Key,
-    Record,
-    add_origin,
-    condensed,
-    describe,
-    folder_name,
-    key_of,
-    origins_of,
-)
+from benchmarks.grid import Folders, Grid
+from benchmarks.origin import Origin, code_in_memory, origin, origin_of_run
 from onesided.core.config import Settings
 from onesided.core.errors import ConfigError, FolderTaken, Interrupted, OnesidedError
 from onesided.run.config import PATHS, RunConfig
@@ -35,10 +26,17 @@ from onesided.run.problem import build_problem
 from onesided.storage.atomic import write_json
 from onesided.storage.lock import alone
 
+Record = dict[str, Any]
+"""One run in the collected file."""
+Key = tuple[str, str, int]
+"""Data set, label and seed; unique in a file."""
+
+SAME_ORIGIN = ("commit", "dirty", "cpu", "cores", "threads")
+
 
 def run_grid(
     grid: Grid,
-    places: Places,
+    folders: Folders,
     *,
     seeds: Sequence[int],
     only: str | None = None,
@@ -46,9 +44,9 @@ def run_grid(
     root: Path | None = None,
     say: Callable[[str], None] = print,
 ) -> list[Record]:
-    """Run what is missing, one at a time; return the records of what was asked for.
+    """Run what is missing, one at a time; return the records of all chosen runs.
 
-    Finished runs are found in the work folder, interrupted ones go on where they stopped.
+    Finished runs are read from the work folder, and interrupted ones resume.
     """
     code_in_memory()
     if only is not None and only not in grid.data_names:
@@ -62,15 +60,15 @@ def run_grid(
         for seed in seeds
         if only in (None, one.data_name) and (not rows or one.label in rows)
     ]
-    # A wrong setting or a missing file is told at once, not after an hour of training.
+    # Report a wrong setting or a missing file now, not after an hour of training.
     loaded = {
-        key: _judged_on(grid.judged_on, data)
+        key: _evaluated_on(grid.evaluated_on, data)
         for key, data in _load_all(config for _, config in chosen).items()
     }
-    collected = Collected(grid, places.results, seeds)
+    collected = Collected(grid, folders.results, seeds)
     records = []
     for number, (label, config) in enumerate(chosen, start=1):
-        record = run_one(label, config, loaded[_data_key(config)], places.work)
+        record = run_one(label, config, loaded[_data_key(config)], folders.work)
         collected.put(record)
         records.append(record)
         say(f"{number}/{len(chosen)} {_in_one_line(record)}")
@@ -78,7 +76,7 @@ def run_grid(
 
 
 def run_one(label: str, config: RunConfig, loaded: LoadedData, work: Path) -> Record:
-    """Do one run, or find it done; a failure is a record too, with its sentence."""
+    """Do one run, or read it if it is finished; a failure becomes a record with its message."""
     record = describe(label, config)
     folder = work / folder_name(record)
     if not (folder / RESULT).exists():
@@ -89,14 +87,14 @@ def run_one(label: str, config: RunConfig, loaded: LoadedData, work: Path) -> Re
         with working_in(folder):
             result = run(problem, place, features=_features_file(config, work)).content
     except (Interrupted, FolderTaken):
-        raise  # no failure of the run: it can go on, or another process is at it
+        raise  # not a failed run: it can resume, or another process is running it
     except OnesidedError as error:
         return {**record, "status": "failed", "failure": str(error)}
     except Exception as error:
-        # A mistake of ours in one method must not cost the night of all others: it is
-        # shown here, told in the table, and the exit code is not 0.
+        # A bug in one method must not stop the others. It is printed here and named in the
+        # table, and the exit code is not 0.
         traceback.print_exc(file=sys.stderr)
-        sentence = f"A mistake in the program, {type(error).__name__}: {error}"
+        sentence = f"A bug in the program, {type(error).__name__}: {error}"
         return {**record, "status": "failed", "failure": sentence}
     return {
         **record,
@@ -116,23 +114,23 @@ class Collected:
         self.records = self._planned()
 
     def put(self, record: Record) -> None:
-        """Take the record in; the file changes only if that says something new."""
+        """Add a record; write the file only if it changed."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with alone(self.path.with_suffix(".lock")):
-            # Anew from the file: another process may have put rows of its own there meanwhile.
+            # Read the file again: another process may have added rows.
             self.records = self._planned()
             if self.path.exists() and self.records[key_of(record)] == record:
                 return
             self.records[key_of(record)] = record
-            write_json(self.path.parent / self.path.name, self._content())
+            write_json(self.path, self._content())
 
     def _planned(self) -> dict[Key, Record]:
-        """Return a record of every run there should be, as the file has it where it does."""
-        old = {key_of(record): record for record in self._still_asked_for()}
+        """Return a record of every run of the grid: the file's if there is one."""
+        old = {key_of(record): record for record in self._still_valid()}
         every_seed = sorted({*self.seeds, *(seed for _, _, seed in old)})
         entries = self.grid.entries
         planned = [describe(one.label, one.config(s)) for one in entries for s in every_seed]
-        # In the order of the grid: a run in parts and a run at once give the same file.
+        # In the order of the grid: runs in parts and runs at once give the same file.
         return {key_of(record): old.get(key_of(record), record) for record in planned}
 
     def _content(self) -> dict[str, Any]:
@@ -141,13 +139,13 @@ class Collected:
             "title": self.grid.title,
             **origin(),
             "budget": {"words": self.grid.words, "exact": self._exact_budgets()},
-            "judged_on": self.grid.judged_on,
+            "judged_on": self.grid.evaluated_on,
             "pairs": [list(pair) for pair in self.grid.pairs],
             "runs": list(self.records.values()),
         }
 
     def _exact_budgets(self) -> dict[str, Settings]:
-        """Return every setting of data, network and training, defaults included."""
+        """Return every setting of data, backbone and training, defaults included."""
         budgets = {}
         for name in self.grid.data_names:
             shared = next(one for one in self.grid.entries if one.data_name == name)
@@ -159,8 +157,8 @@ class Collected:
             }
         return budgets
 
-    def _still_asked_for(self) -> Iterator[Record]:
-        """Yield earlier records whose settings are those of the grid today."""
+    def _still_valid(self) -> Iterator[Record]:
+        """Yield earlier records whose settings are still those of the grid."""
         if not self.path.exists():
             return
         entries = {(one.data_name, one.label): one for one in self.grid.entries}
@@ -180,12 +178,12 @@ def _load_all(configs: Iterable[RunConfig]) -> dict[str, LoadedData]:
 
 
 def _features_file(config: RunConfig, work: Path) -> Path:
-    """Return where features are kept: images go through a frozen network once for all runs."""
+    """Return the file of features: a frozen backbone sees each image once for all runs."""
     return work / f"features-{hashlib.sha256(_data_key(config).encode()).hexdigest()[:8]}.npy"
 
 
-def _judged_on(part: str, loaded: LoadedData) -> LoadedData:
-    """Return the data with that part in the place of the test set, which then nobody sees."""
+def _evaluated_on(part: str, loaded: LoadedData) -> LoadedData:
+    """Return the data with this part instead of the test set, which is then not used."""
     if part == "test":
         return loaded
     split = loaded.split
@@ -207,3 +205,73 @@ def _in_one_line(record: Record) -> str:
     test = record["result"]["test"]
     shown = "no test set" if test is None else f"OA {test['oa']:.1%}, F1 {test['f1']:.1%}"
     return f"{who}: {shown}, {record['seconds']:.0f} s"
+
+
+def describe(label: str, config: RunConfig) -> Record:
+    """Return the record of a run that has not been run."""
+    defaults = type(config.method)().model_dump(mode="json")
+    settings = config.method.model_dump(mode="json")
+    needs = config.method.needs
+    return {
+        "label": label,
+        "data": config.data.name,
+        "method": config.method_name,
+        "settings": {key: value for key, value in settings.items() if value != defaults[key]},
+        "needs": [name for name, needed in vars(needs).items() if needed],
+        "prior": config.prior if needs.prior else None,
+        "seed": config.seed,
+        "fingerprint": config.fingerprint(),
+        "status": "missing",
+        "failure": None,
+        "seconds": None,
+        "origins": [],
+        "result": None,
+    }
+
+
+def key_of(record: Record) -> Key:
+    """Return the key of a record."""
+    return record["data"], record["label"], record["seed"]
+
+
+def folder_name(record: Record) -> str:
+    """Return the name of the run's folder; other settings get another folder."""
+    words = re.sub(r"[^a-z0-9]+", "-", f"{record['data']} {record['label']}".lower())
+    return f"{words.strip('-')}-{record['seed']}-{record['fingerprint'][:8]}"
+
+
+def condensed(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result without lists of files and without sentences for the report."""
+    kept = {key: value for key, value in result.items() if key not in ("skipped", "notices")}
+    if result["pu"] is not None:
+        kept["pu"] = {
+            "degenerate": result["pu"]["degenerate"],
+            "figures": {
+                name: {part: figure[part] for part in ("value", "low", "high")}
+                for name, figure in result["pu"]["figures"].items()
+            },
+        }
+    return kept
+
+
+def origins_of(folder: Path) -> list[Origin]:
+    """Return the origins of the run in this folder; several if it was interrupted."""
+    path = _origins_file(folder)
+    return list(read_json(path)["origins"]) if path.exists() else []
+
+
+def add_origin(folder: Path) -> None:
+    """Record that the run in this folder starts, or resumes, here and now.
+
+    The file is beside the folder, not in it: a folder with a foreign file would be refused.
+    """
+    known, now = origins_of(folder), origin_of_run()
+    if known and all(known[-1][key] == now[key] for key in SAME_ORIGIN):
+        return
+    path = _origins_file(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"origins": [*known, now]})
+
+
+def _origins_file(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.origin.json")

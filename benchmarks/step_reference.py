@@ -1,9 +1,9 @@
-"""A training step of NcPU as one writes it down first: every line plain, nothing saved.
+"""A training step of NcPU, written plainly and not optimised.
 
-The same mathematics as `onesided.methods.ncpu` with the paper's settings, for comparison in
-speed (`benchmarks.step`) and in results (its test). Single precision, torch's default memory
-format, one operation after the other; views are made by Pillow, picture by picture;
-prototypes and the target network are updated in Python loops.
+It is the same mathematics as `onesided.methods.ncpu` with the paper's settings. `benchmarks.step`
+compares its speed with ours, and its test compares the results. Single precision, torch's default
+memory format, one operation after the other. Pillow makes the views, image by image. Prototypes
+and the target network are updated in Python loops.
 
 Symbols are those of `onesided.methods.ncpu`.
 """
@@ -30,18 +30,18 @@ FACTOR = (0.6, 1.4)
 MARGIN = 1e-4
 
 
-def weak_view(picture: Image.Image, chance: random.Random) -> Image.Image:
-    """Return a random window of the picture in its own size, mirrored half of the time."""
-    left, top, width, height = window(picture.width, picture.height, chance)
+def weak_view(image: Image.Image, chance: random.Random) -> Image.Image:
+    """Return a random window of the image, resized to the image's size, mirrored half the time."""
+    left, top, width, height = window(image.width, image.height, chance)
     box = (left, top, left + width, top + height)
-    view = picture.resize(picture.size, Image.Resampling.BILINEAR, box=box)
+    view = image.resize(image.size, Image.Resampling.BILINEAR, box=box)
     mirrored = chance.random() < 0.5
     return view.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else view
 
 
-def strong_view(picture: Image.Image, chance: random.Random) -> Image.Image:
-    """Return a weak view whose colours were jittered and, at times, taken away."""
-    view = weak_view(picture, chance)
+def strong_view(image: Image.Image, chance: random.Random) -> Image.Image:
+    """Return a weak view with jittered colours, at times in grey."""
+    view = weak_view(image, chance)
     if chance.random() < 0.8:
         for change in chance.sample(("brightness", "contrast", "saturation", "hue"), 4):
             view = recoloured(view, change, chance)
@@ -77,32 +77,32 @@ def recoloured(view: Image.Image, change: str, chance: random.Random) -> Image.I
             return Image.merge("HSV", (hue, saturation, value)).convert("RGB")
 
 
-def as_tensor(picture: Image.Image) -> Tensor:
-    """Return the picture as (C, H, W) numbers from 0 to 1."""
-    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous().float() / 255
+def as_tensor(image: Image.Image) -> Tensor:
+    """Return the image as (C, H, W) numbers from 0 to 1."""
+    return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous().float() / 255
 
 
-def plain_views(pictures: Sequence[Image.Image], chance: random.Random) -> dict[str, Tensor]:
+def plain_views(images: Sequence[Image.Image], chance: random.Random) -> dict[str, Tensor]:
     """Return NcPU's three views of a batch."""
     return {
-        "classify": torch.stack([as_tensor(weak_view(one, chance)) for one in pictures]),
-        "query": torch.stack([as_tensor(strong_view(one, chance)) for one in pictures]),
-        "key": torch.stack([as_tensor(strong_view(one, chance)) for one in pictures]),
+        "classify": torch.stack([as_tensor(weak_view(one, chance)) for one in images]),
+        "query": torch.stack([as_tensor(strong_view(one, chance)) for one in images]),
+        "key": torch.stack([as_tensor(strong_view(one, chance)) for one in images]),
     }
 
 
 def with_torchs_convolutions(network: nn.Module) -> nn.Module:
-    """Return a copy of a network that sums over nine taps, as everybody's does."""
+    """Return a copy of a network with torch's own convolutions."""
     copy = deepcopy(network)
     for layer in copy.modules():
         if isinstance(layer, Convolution3x3):
-            # What ours inherits from, with the same parameters: only `forward` is another.
+            # The parent class of ours: the same parameters, another `forward`.
             layer.__class__ = nn.Conv2d  # type: ignore[assignment]
     return copy
 
 
 class PlainNcPU:
-    """NcPU's networks, memory and optimizer, copied from an untrained `NcPU`."""
+    """NcPU's networks, buffers and optimizer, copied from an untrained `NcPU`."""
 
     def __init__(self, method: NcPU, train: TrainConfig) -> None:
         self.config, self.clip = method.config, train.clip
@@ -130,7 +130,7 @@ class PlainNcPU:
     def step(
         self, views: Mapping[str, Tensor], rows: Tensor, labelled: Tensor, epoch: int
     ) -> float:
-        """Take one step down and return the loss before it."""
+        """Take one step, and return the loss before it."""
         total = self.loss(*self.forward(views), rows, labelled, epoch)
         self.optimizer.zero_grad()
         total.backward()  # type: ignore[no-untyped-call]
@@ -139,7 +139,7 @@ class PlainNcPU:
         return total.item()
 
     def forward(self, views: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-        """Return logits, queries and keys, after the target network followed."""
+        """Update the target network; return logits, queries and keys."""
         logits = self.classifier(self.backbone(views["classify"]))
         query = self.predictor(self.projector(self.backbone(views["query"])))
         self.follow()
@@ -230,12 +230,12 @@ class PlainNcPU:
 
 
 def plain_scores(
-    pictures: Sequence[Image.Image], backbone: nn.Module, classifier: nn.Module
+    images: Sequence[Image.Image], backbone: nn.Module, classifier: nn.Module
 ) -> list[float]:
-    """Return the probability of positive of every picture, asked for one by one."""
+    """Return the score of every image, computed one by one."""
     scores = []
     with torch.no_grad():
-        for picture in pictures:
-            logits = classifier(backbone(as_tensor(picture)[None]))
+        for image in images:
+            logits = classifier(backbone(as_tensor(image)[None]))
             scores.append(logits.softmax(dim=1)[0, POSITIVE].item())
     return scores

@@ -1,22 +1,18 @@
-"""NcPU on rows of numbers, beside CE, nnPU and forests: is it for images alone?
+"""Does NcPU work on rows of numbers too? It runs beside CE, nnPU and forests.
 
-python -m benchmarks.tabular            run what is missing, then print the table
-python -m benchmarks.tabular --table    print the table of the result file
-python -m benchmarks.tabular --docs     write docs/benchmarks/tabular.md from it
-
-Both sets come with scikit-learn, so nothing has to be fetched.
+Both data sets come with scikit-learn, so nothing is downloaded.
 """
 
 import sys
 from collections.abc import Mapping, Sequence
 
 from benchmarks.command import main as command
-from benchmarks.grid import Budget, Grid
+from benchmarks.grid import TOY_DATA, Budget, Grid
 from benchmarks.methods import row
 from onesided.methods import METHODS
 
-# Chosen before any run. The rate, and on digits batches and epochs too, are those of the
-# comparison on images (methods.py); the smaller set has more epochs, for about as many steps.
+# Chosen before any run. The learning rate, and on digits batches and epochs too, are those of
+# methods.py. The smaller set has more epochs, for about as many steps.
 BUDGETS: Mapping[str, Budget] = {
     "breast-cancer": Budget(
         data={},  # as published by the library: 30 labelled, 200 unlabelled
@@ -30,15 +26,9 @@ BUDGETS: Mapping[str, Budget] = {
     ),
 }
 
-# A second or less per method, to see whether it works; its figures mean nothing.
 QUICK: Mapping[str, Budget] = {
     "toy-vectors": Budget(
-        data={
-            "positives": 16,
-            "unlabelled": 32,
-            "held_out_positives": 10,
-            "held_out_unlabelled": 20,
-        },
+        data=TOY_DATA,
         backbone={"name": "mlp", "width": 0.125},
         train={"epochs": 3, "batch_size": 16, "learning_rate": 0.002},
     ),
@@ -47,10 +37,10 @@ QUICK: Mapping[str, Budget] = {
 COMPARED = ("ncpu", "ce", "nnpu", "puet", "supervised")
 
 WORDS = (
-    "NcPU was published for images. Here samples are rows of numbers, whose views are made by "
-    "dropping features for those of other rows, mixing rows, and noise. CE, which takes the "
-    "unlabelled for negative, is what it must beat; nnPU and PUET are given the true class prior; "
-    "supervised learning, which sees all true labels, is what nobody can expect to reach."
+    "NcPU was published for images. Here samples are rows of numbers. Their views are made by "
+    "replacing features with those of other rows, by mixing rows, and by noise. CE, which treats "
+    "the unlabelled as negative, is what it must beat. nnPU and PUET get the true class prior. "
+    "Supervised learning sees all true labels and is an upper bound."
 )
 
 

@@ -1,17 +1,12 @@
-"""A small benchmark to run in seconds, and a collected file to make tables of."""
+"""A small benchmark that runs in seconds, and a collected file for tables."""
 
 from pathlib import Path
 from typing import Any
 
-from benchmarks.grid import Budget, Entry, Grid, Places, entry
+from benchmarks.grid import TOY_DATA, Budget, Entry, Folders, Grid, entry
 
 TOY = Budget(
-    data={
-        "positives": 16,
-        "unlabelled": 32,  # below 50 rows a run draws no map of features, which takes a second
-        "held_out_positives": 10,
-        "held_out_unlabelled": 20,
-    },
+    data=TOY_DATA,
     backbone={"name": "auto", "width": 0.125},
     train={"epochs": 1, "batch_size": 16, "learning_rate": 0.002},
 )
@@ -26,8 +21,8 @@ def toy_grid(*entries: Entry) -> Grid:
     return Grid(name="toy", title="A toy", words="Which is better?", entries=rows)
 
 
-def places_in(folder: Path) -> Places:
-    return Places(folder / "work", folder / "results", folder / "docs")
+def folders_in(folder: Path) -> Folders:
+    return Folders(folder / "work", folder / "results", folder / "docs")
 
 
 def fake_record(label: str, seed: int, test: dict[str, float | None] | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Memory on large folders: how it is measured, and the bound that it is held against."""
+"""Memory on large folders: how it is measured, and its bound."""
 
 import pytest
 

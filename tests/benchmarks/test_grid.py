@@ -1,4 +1,4 @@
-"""Runs are done once, failures are told, and the collected file says where numbers come from."""
+"""Runs are done once, failures are recorded, and the file says where numbers come from."""
 
 import csv
 import json
@@ -13,19 +13,18 @@ import pytest
 
 from benchmarks.grid import Budget, Entry, Grid
 from benchmarks.origin import code_in_memory
-from benchmarks.records import add_origin, describe, folder_name
-from benchmarks.runs import Collected, run_grid
+from benchmarks.runs import Collected, add_origin, describe, folder_name, run_grid
 from onesided.core.errors import ConfigError, DataNotFound, FolderTaken, Interrupted
 from onesided.engine.fit import Watcher
 from onesided.run.load import load_data
 from onesided.storage.lock import alone
-from tests.benchmarks.fakes import TOY, places_in, toy_entry, toy_grid
+from tests.benchmarks.fakes import TOY, folders_in, toy_entry, toy_grid
 from tests.run.running import run_in
 
 
 def go(grid: Grid, folder: Path, *seeds: int, only: str | None = None) -> dict[str, Any]:
-    """Run a grid without a word and return its collected file."""
-    run_grid(grid, places_in(folder), seeds=seeds, only=only, say=lambda line: None)
+    """Run a grid silently, and return its collected file."""
+    run_grid(grid, folders_in(folder), seeds=seeds, only=only, say=lambda line: None)
     return collected(folder)
 
 
@@ -74,34 +73,34 @@ def test_a_process_waits_while_another_one_writes_the_file(
     other = threading.Thread(target=second.put, args=(others,))
     written = first._content
 
-    def content_while_another_comes() -> dict[str, Any]:
+    def content_while_another_waits() -> dict[str, Any]:
         other.start()
         other.join(0.2)
         assert other.is_alive()
         return written()
 
-    monkeypatch.setattr(first, "_content", content_while_another_comes)
+    monkeypatch.setattr(first, "_content", content_while_another_waits)
     first.put(mine)
     other.join()
     assert [record for record in collected(tmp_path)["runs"] if record["result"]] == [mine, others]
 
 
-def test_settings_can_be_judged_without_a_look_at_the_test_set(tmp_path: Path) -> None:
+def test_settings_can_be_evaluated_without_the_test_set(tmp_path: Path) -> None:
     outside = replace(TOY, data={**TOY.data, "clean": 4})
     one = toy_entry("CE", "ce", budget=outside)
-    content = go(replace(toy_grid(one), judged_on="clean"), tmp_path, 0)
+    content = go(replace(toy_grid(one), evaluated_on="clean"), tmp_path, 0)
     assert content["judged_on"] == "clean"
     with (run_folder(tmp_path, one, 0) / "split.csv").open(encoding="utf-8") as file:
         roles = {line["item"]: line["role"] for line in csv.DictReader(file)}
-    judged = [item for item, role in roles.items() if role.startswith("test")]
-    assert len(judged) == 8
-    assert all(item.startswith("train/") for item in judged)
+    evaluated = [item for item, role in roles.items() if role.startswith("test")]
+    assert len(evaluated) == 8
+    assert all(item.startswith("train/") for item in evaluated)
     assert "clean" not in {role.partition("-")[0] for role in roles.values()}
 
 
-def test_judging_outside_p_and_u_needs_samples_there(tmp_path: Path) -> None:
+def test_evaluating_outside_p_and_u_needs_samples_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"needs data\.clean"):
-        go(replace(toy_grid(), judged_on="clean"), tmp_path, 0)
+        go(replace(toy_grid(), evaluated_on="clean"), tmp_path, 0)
 
 
 def test_every_run_says_with_which_seed_code_and_machine_it_was_made(done: Path) -> None:
@@ -133,7 +132,7 @@ def test_methods_that_need_a_prior_get_the_true_one_and_the_record_says_so(done:
 def test_no_path_of_the_machine_is_in_the_collected_file(tmp_path: Path) -> None:
     grid = toy_grid(toy_entry("CE", "ce"))
     root = tmp_path / "data"
-    run_grid(grid, places_in(tmp_path), seeds=(0,), root=root, say=lambda line: None)
+    run_grid(grid, folders_in(tmp_path), seeds=(0,), root=root, say=lambda line: None)
     assert str(tmp_path) not in json.dumps(collected(tmp_path))
 
 
@@ -145,10 +144,10 @@ def test_the_same_command_again_runs_nothing_and_changes_nothing(done: Path) -> 
 
 def test_some_rows_can_be_run_before_others(tmp_path: Path) -> None:
     grid = toy_grid(toy_entry("CE", "ce"), toy_entry("vPU", "vpu"))
-    run_grid(grid, places_in(tmp_path), seeds=(0,), rows=("vPU",), say=lambda line: None)
+    run_grid(grid, folders_in(tmp_path), seeds=(0,), rows=("vPU",), say=lambda line: None)
     assert status(collected(tmp_path)) == {("CE", 0): "missing", ("vPU", 0): "finished"}
     with pytest.raises(ConfigError, match="--rows takes some of CE, vPU; got 'nnPU'"):
-        run_grid(grid, places_in(tmp_path), seeds=(0,), rows=("vPU", "nnPU"))
+        run_grid(grid, folders_in(tmp_path), seeds=(0,), rows=("vPU", "nnPU"))
 
 
 def test_rows_may_differ_in_the_training_setting_that_is_studied() -> None:
@@ -184,7 +183,7 @@ def test_results_of_other_settings_are_not_kept_as_if_they_were_these(tmp_path: 
     assert status(content) == {("CE", 1): "finished"}
 
 
-def test_a_run_that_fails_is_recorded_with_its_sentence_and_the_others_go_on(
+def test_a_run_that_fails_is_recorded_with_its_message_and_the_others_continue(
     tmp_path: Path,
 ) -> None:
     grid = toy_grid()
@@ -200,7 +199,7 @@ def test_a_run_that_fails_is_recorded_with_its_sentence_and_the_others_go_on(
     assert status(go(grid, tmp_path, 0)) == {("CE", 0): "finished", ("uPU", 0): "finished"}
 
 
-def test_an_interrupted_run_goes_on_and_ends_like_one_that_was_not(
+def test_an_interrupted_run_resumes_and_ends_like_one_that_was_not(
     tmp_path: Path, done: Path
 ) -> None:
     one = toy_entry("CE", "ce")
@@ -215,7 +214,7 @@ def test_an_interrupted_run_goes_on_and_ends_like_one_that_was_not(
     assert resumed["result"]["test"] == collected(done)["runs"][0]["result"]["test"]
 
 
-def test_a_run_that_another_process_is_at_is_no_failed_run(done: Path) -> None:
+def test_a_run_of_another_process_is_not_a_failed_run(done: Path) -> None:
     before = (done / "results" / "toy.json").read_bytes()
     one = toy_entry("CE", "ce")
     with alone(run_folder(done, one, 0)), pytest.raises(FolderTaken):
@@ -224,7 +223,7 @@ def test_a_run_that_another_process_is_at_is_no_failed_run(done: Path) -> None:
 
 
 def pretend_other_code(run_made: Path) -> None:
-    """Let the run's note of its origin say that another commit made it."""
+    """Make the file of the run's origins say that another commit made it."""
     note = run_made.with_name(f"{run_made.name}.origin.json")
     content = json.loads(note.read_text())
     content["origins"][-1]["commit"] = "other"
@@ -239,7 +238,7 @@ def test_later_code_does_not_claim_a_run_that_was_finished_before(tmp_path: Path
     assert [origin["commit"] for origin in record["origins"]] == ["other"]
 
 
-def test_a_run_that_went_on_with_other_code_names_both(tmp_path: Path) -> None:
+def test_a_run_resumed_with_other_code_names_both(tmp_path: Path) -> None:
     one = toy_entry("CE", "ce")
     folder = run_folder(tmp_path, one, 0)
     add_origin(folder)
@@ -268,13 +267,13 @@ def test_rows_at_different_budgets_are_refused() -> None:
         toy_grid(toy_entry("CE", "ce"), toy_entry("uPU", "upu", budget=more))
 
 
-def test_missing_data_is_told_before_the_first_run(tmp_path: Path) -> None:
+def test_missing_data_is_reported_before_the_first_run(tmp_path: Path) -> None:
     grid = toy_grid(toy_entry("CE", "ce"), toy_entry("CE", "ce", data="cifar10"))
     with pytest.raises(DataNotFound):
-        run_grid(grid, places_in(tmp_path), seeds=(0,), root=tmp_path, say=lambda line: None)
+        run_grid(grid, folders_in(tmp_path), seeds=(0,), root=tmp_path, say=lambda line: None)
     assert list(tmp_path.rglob("result.json")) == []
 
 
-def test_an_unknown_data_set_is_answered_with_those_there_are(tmp_path: Path) -> None:
+def test_an_unknown_data_set_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--only takes one of toy-images; got 'digits'"):
         go(toy_grid(), tmp_path, 0, only="digits")

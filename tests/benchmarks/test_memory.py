@@ -1,4 +1,4 @@
-"""Memory of a run on CIFAR-10: the bound, and what happens without the files."""
+"""Memory of a run on CIFAR-10: its bound, and the error without the files."""
 
 from pathlib import Path
 

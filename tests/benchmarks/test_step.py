@@ -1,4 +1,4 @@
-"""The step's benchmark: the reference trains the same, and the page says what the file says."""
+"""The benchmark of a step: the reference trains the same model, the page shows the file."""
 
 import random
 from collections.abc import Mapping
@@ -12,11 +12,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from benchmarks.step import Size, main
-from benchmarks.step_limit import Product, noting_products
-from benchmarks.step_page import Goal, page, tables
+from benchmarks.step import Goal, Size, main, page, tables
 from benchmarks.step_reference import PlainNcPU, plain_views, window
-from benchmarks.step_sides import Problem, Sides
+from benchmarks.step_sides import Problem, Product, Sides, recorded_products
 from onesided.core.batch import Mixed
 from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE
@@ -34,7 +32,7 @@ SMALL = NcPUConfig(warmup_epochs=1, projector_width=16, target_momentum=0.5)
 
 
 def small_problem() -> Problem:
-    """Return pictures of which every second is bright; half of the bright are labelled."""
+    """Return images of which every second is bright; half of the bright are labelled."""
     problem = Problem.drawn("small", batch=24, scored=5, side=12, width=0.125, config=SMALL)
     rows = np.arange(24)
     pixels = (
@@ -45,8 +43,8 @@ def small_problem() -> Problem:
     return replace(problem, data=replace(problem.data, values=values, labelled=rows % 4 == 0))
 
 
-# Winograd's sums are rounded elsewhere, and 18 steps let that grow. Half precision rounds every
-# number by up to four thousandths: so much the losses may differ, and variances of maps some more.
+# Winograd's sums round differently, and 18 steps amplify that. Half precision rounds every number
+# by up to 0.4 %: losses may differ by so much, and variances of feature maps by some more.
 @pytest.mark.parametrize(
     ("convolutions", "precision", "noise", "noise_of_state"),
     [
@@ -55,19 +53,19 @@ def small_problem() -> Problem:
         ("torch's", torch.bfloat16, 4e-3, 3e-2),
     ],
 )
-def test_reference_and_fast_path_train_alike(
+def test_reference_and_fast_path_train_the_same_model(
     convolutions: str,
     precision: torch.dtype,
     noise: float,
     noise_of_state: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # So narrow a network would be left to torch; all of its layers must show that they agree.
+    # Torch would compute so narrow a network; here all of its layers must agree.
     monkeypatch.setattr(
         convolution, "winograd_pays", lambda maps, kernel: convolutions == "Winograd's"
     )
     problem = small_problem()
-    # At a higher rate so few pictures train chaotically, and rounding grows a thousandfold.
+    # At a higher rate so few images train chaotically, and rounding grows a thousandfold.
     train = problem.train.model_copy(update={"learning_rate": 1e-4})
     method = problem.method
     reference = PlainNcPU(method, train)
@@ -103,7 +101,7 @@ def test_reference_and_fast_path_train_alike(
     # A vote is one class or the other: where a row lies between both prototypes, the rounding of
     # half precision turns it, on some CPUs and not on others.
     assert (~near).sum() <= (len(near) // 10 if half else 0)
-    # Else equality would say little: votes have moved some targets, and left others alone.
+    # Otherwise equality would prove little: votes changed some targets, and not others.
     assert 0.1 < (method.targets.phantom[:, NEGATIVE] % 1 > 0).double().mean() < 0.9
 
 
@@ -113,7 +111,7 @@ def assert_near(state: Mapping[str, Tensor], other: Mapping[str, Tensor], *, noi
         torch.testing.assert_close(value, other[name], atol=noise, rtol=noise)
 
 
-def test_reference_and_fast_path_score_alike() -> None:
+def test_reference_and_fast_path_give_the_same_scores() -> None:
     sides = Sides(small_problem())
     for _ in range(2):
         sides.reference_step()
@@ -125,7 +123,7 @@ def test_reference_and_fast_path_score_alike() -> None:
     np.testing.assert_allclose(sides.our_scores(), sides.reference_scores(), rtol=1e-4)
 
 
-def test_plain_views_are_pictures_of_the_same_size_and_all_differ() -> None:
+def test_plain_views_are_images_of_the_same_size_and_all_differ() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, size=(6, 9, 9, 3), dtype=np.uint8)
     views = plain_views([Image.fromarray(one) for one in pixels], random.Random(0))
     assert list(views) == ["classify", "query", "key"]
@@ -152,11 +150,11 @@ def test_the_limit_counts_every_product_of_the_step_with_the_gradients_it_needs(
     products = sides.products_of_a_step()
     convolutions = [one for one in products if one.kernel[2] > 1]
     learned = sum(isinstance(m, torch.nn.Conv2d) for m in sides.method.backbone.modules())
-    # The first layer is computed: it runs three times and never asks for gradients.
+    # The first layer is computed: it runs three times and needs no gradients.
     assert len(convolutions) == 3 * (learned + 1)
     first = next(m for m in sides.method.backbone.modules() if isinstance(m, Whitening))
     assert {one.kernel for one in convolutions if not one.learns} >= {tuple(first.filters.shape)}
-    assert first.channels == 2 * len(first.filters)  # half of its answers are no products
+    assert first.channels == 2 * len(first.filters)  # half of its outputs need no product
     assert sum(one.learns for one in convolutions) == 2 * learned
     assert all(one.passes_on == one.learns for one in convolutions)
     # Classifier once, two layers each of projector (online and target) and predictor.
@@ -165,7 +163,7 @@ def test_the_limit_counts_every_product_of_the_step_with_the_gradients_it_needs(
 
 def test_products_are_counted_as_two_operations_per_pair_and_pass() -> None:
     layer = torch.nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False)
-    with noting_products(layer) as products:
+    with recorded_products(layer) as products:
         layer(torch.zeros(4, 3, 10, 6))
         layer(torch.zeros(4, 3, 10, 6, requires_grad=True))
     multiplied = 4 * 5 * 3 * 8 * 3 * 9
@@ -221,14 +219,14 @@ def fake_content() -> dict[str, Any]:
     }
 
 
-def test_the_page_divides_what_the_file_holds() -> None:
+def test_the_page_shows_times_and_ratios_of_the_file() -> None:
     text = page(fake_content(), source="somewhere.json", command="a command")
     assert "| whole step | 6000 ms | 3000 ms | 2000 ms | 1000 ms | 3.00x | 50% |" in text
     assert "| views of a batch | 500 ms | - | 50 ms | - | 10.00x | - |" in text
     assert "| inference | 4000 ms | 1600 ms | 1000 ms | 800 ms | 4.00x | 80% |" in text
     assert "80 GFLOP and run at 80 GFLOP/s" in text
     assert "would be 6.00 times as fast" in text
-    assert "2.00 times as fast with the same convolutions, and 3.00 times with" in text
+    assert "2.00 times as fast with the same convolutions, and 3.00 times as fast with" in text
     assert "Pocket 1, 2 cores, 1 thread" in text
     assert "0123456789ab." in text
 
@@ -241,12 +239,12 @@ COMPILED = {"eager": 0.2, "direct": 0.3, "compiled": 0.25, "warm_up": 30.0}
     [
         (COMPILED, "200 ms as it is, 300 ms with torch's convolutions"),
         (COMPILED, "250 ms with these compiled by `torch.compile`"),
-        (COMPILED, "30 s to get ready: it never pays"),
-        ({**COMPILED, "compiled": 0.1}, "it pays after 300 such passes"),
+        (COMPILED, "Compiling takes 30 s. It is never faster here"),
+        ({**COMPILED, "compiled": 0.1}, "Compiling takes 30 s, and pays off after 300 such passes"),
         ({"failed": "No compiler."}, "could not be timed: No compiler."),
     ],
 )
-def test_the_page_says_whether_compiling_pays(measured: dict[str, Any], words: str) -> None:
+def test_the_page_says_whether_compiling_pays_off(measured: dict[str, Any], words: str) -> None:
     content = fake_content()
     assert "torch.compile" not in tables(content)
     content["networks"][0]["compiling"] = measured
@@ -290,7 +288,7 @@ def test_the_command_measures_writes_and_shows(
     assert (tmp_path / "step.md").read_text().endswith(tables(content))
 
 
-def test_times_stay_beside_others_of_the_same_committed_code_and_machine_only(
+def test_times_are_kept_only_with_the_same_committed_code_and_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("benchmarks.step.times", lambda network, size: {"network": network})

@@ -1,11 +1,12 @@
-"""The two studies: what is compared is what differs, every method has a row, commands work."""
+"""The studies: rows differ only in what is compared, every method has a row, commands work."""
 
 import argparse
 from pathlib import Path
 
 import pytest
 
-from benchmarks import ablation, budget, command, grid, methods, plugins
+from benchmarks import ablation, budget, command, grid, methods, plugins, tabular
+from onesided.data.sources import SOURCES
 from onesided.methods import METHODS
 from onesided.run.config import RunConfig
 from onesided.run.presets import published_settings
@@ -96,7 +97,7 @@ def test_a_row_of_the_switches_differs_in_that_switch_alone() -> None:
     study = ablation.grid("cifar10", ablation.SMALL)
     rows = {one.label: one.config(seed=0).to_settings() for one in study.entries}
     base = rows.pop(ablation.BASE)
-    assert study.judged_on == "clean"
+    assert study.evaluated_on == "clean"
     assert list(rows) == [label for _, label in study.pairs]
     for label, settings in rows.items():
         changed = ablation.SWITCHES.get(label, {}), ablation.TRAINING.get(label, {})
@@ -166,3 +167,20 @@ def test_seeds_are_a_list_of_different_whole_numbers() -> None:
     for wrong in ("", "0,,1", "a", "-1", "1,1"):
         with pytest.raises(argparse.ArgumentTypeError, match="such as 0,1,2"):
             command.seeds(wrong)
+
+
+def test_rows_of_the_tabular_study_run_on_vectors_with_the_true_prior_if_needed() -> None:
+    study = tabular.grid(tabular.BUDGETS)
+    assert study.data_names == ("breast-cancer", "digit-vectors")
+    for one in study.entries:
+        config = one.config(seed=0)
+        assert config.prior == ("truth" if config.method.needs.prior else "auto")
+        assert SOURCES[one.data_name].load(None).train.kind == "vector"
+
+
+def test_ncpu_is_compared_with_ce_and_nnpu_on_every_table() -> None:
+    study = tabular.grid(tabular.BUDGETS)
+    for name in study.data_names:
+        labels = {one.label for one in study.entries if one.data_name == name}
+        assert labels >= {label for pair in study.pairs for label in pair}
+    assert study.pairs == (("CE", "NcPU"), ("nnPU", "NcPU"))

@@ -1,4 +1,4 @@
-"""Tables say what the collected file says: means, spreads, differences, and what went wrong."""
+"""Tables show the collected file: means, spreads, differences, and what went wrong."""
 
 import statistics
 from typing import Any
@@ -27,6 +27,12 @@ def test_figures_are_mean_and_standard_deviation_in_percent() -> None:
     cells = row(tables(fake_content(*runs), {}), "uPU")
     expected = f"{100 * np.mean(values):.1f} ± {100 * np.std(values, ddof=1):.1f}"
     assert cells[1:8] == ["true prior", "3", *[expected] * 4, "50.0 ± 0.0"]
+
+
+@pytest.mark.parametrize("name", ["held_out", "validation"], ids=["today", "earlier files"])
+def test_a_row_says_that_its_method_was_given_held_out_data(name: str) -> None:
+    run = fake_record("vPU", 0, figures(0.6)) | {"needs": [name]}
+    assert row(tables(fake_content(run), {}), "vPU")[1] == "held-out P and U"
 
 
 def test_a_single_run_has_no_spread() -> None:
@@ -123,7 +129,7 @@ def test_without_published_figures_there_is_no_such_column() -> None:
     assert "budget differs" not in text
 
 
-def test_runs_of_several_commits_and_machines_are_told_apart() -> None:
+def test_runs_of_several_commits_and_machines_are_counted_apart() -> None:
     other = fake_origin() | {
         "commit": "b" * 40,
         "dirty": True,

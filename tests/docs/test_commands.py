@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = ["README.md", "docs/quickstart.md", "docs/faq.md", "docs/evaluation.md"]
 
 SHORT = ("--epochs", "1", "--device", "cpu", "--set", "backbone.width=0.125")
-"""What makes a training of the documents take a second."""
+"""With these, a training of the documents takes a second."""
 
 
 def commands(document: str) -> list[list[str]]:
@@ -33,9 +33,9 @@ def commands(document: str) -> list[list[str]]:
 @cache
 def options(command: str) -> set[str]:
     """Return the options that a command's own help shows."""
-    told = call(*command.split(), "--help")
-    assert told.exit_code == 0, f"there is no command {command}"
-    return set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)\b", told.out.partition("Options:")[2]))
+    shown = call(*command.split(), "--help")
+    assert shown.exit_code == 0, f"there is no command {command}"
+    return set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)\b", shown.out.partition("Options:")[2]))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -72,7 +72,7 @@ def test_the_quickstart_works_from_top_to_bottom(
     for line in lines:
         program, *words = shlex.split(line)
         assert program == "onesided"
-        # A model of one epoch may be degenerate, which here is nobody's loss.
+        # A model of one epoch may be degenerate; that does not matter here.
         extra = (*SHORT, "--allow-degenerate") if words[0] == "fit" else ()
         outcome = call(*words, *extra)
         assert outcome.exit_code == 0, (line, outcome.err)

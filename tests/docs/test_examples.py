@@ -15,7 +15,10 @@ def python_blocks(document: str) -> list[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_python_of_a_document_runs_from_top_to_bottom(document: str) -> None:
+def test_the_python_of_a_document_runs_from_top_to_bottom(
+    document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = python_blocks(document)
     assert blocks
     exec(compile("\n".join(blocks), document, "exec"), {"__name__": "document"})

@@ -1,4 +1,4 @@
-"""The page of method cards is made from the code, and only from it."""
+"""The page of method cards is made from the code alone."""
 
 from pathlib import Path
 

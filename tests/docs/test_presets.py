@@ -1,4 +1,4 @@
-"""What the documents say about presets is what the files say."""
+"""What the documents say about presets agrees with the files."""
 
 import re
 import tomllib

@@ -1,10 +1,10 @@
-"""Pages with numbers are what the programs make of the result files: nobody edits a number."""
+"""Pages with numbers are made from the result files: no number is edited by hand."""
 
 import re
 
 import pytest
 
-from benchmarks import harvey, step_page, tables
+from benchmarks import harvey, step, tables
 from benchmarks.command import REPOSITORY, paper_figures
 from benchmarks.performance import PAGE
 from benchmarks.performance import page as performance_page
@@ -22,14 +22,14 @@ def made_anew(name: str, written: str) -> str:
     header = HEADER.match(written)
     assert header is not None, "a page says which command wrote it"
     if name == "step":
-        return step_page.page(content, **header.groupdict())
+        return step.page(content, **header.groupdict())
     return tables.page(content, paper_figures(name), **header.groupdict())
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_of_numbers_is_what_its_result_file_says(name: str) -> None:
     written = (DOCS / "benchmarks" / f"{name}.md").read_text(encoding="utf-8")
-    assert written == made_anew(name, written), "write it anew by the command in its first lines"
+    assert written == made_anew(name, written), "write it again with the command in its first lines"
 
 
 def test_the_page_on_speed_is_what_the_result_files_say() -> None:
