@@ -11,7 +11,7 @@ from onesided.data.problem.negatives import (
     clean_from_negatives,
     divide_negatives,
     joined,
-    teach_negatives,
+    add_negatives,
 )
 from onesided.data.problem.samples import Samples
 from onesided.data.problem.split import split_one_sided
@@ -58,7 +58,7 @@ def test_without_negatives_there_is_nothing_to_divide() -> None:
 
 def test_taught_negatives_come_last_and_are_neither_labelled_nor_unlabelled() -> None:
     split, known = problem()
-    taught = teach_negatives(split, known.train)
+    taught = add_negatives(split, known.train)
     before, after = split.train, taught.train
     count = len(before)
     assert after.names[:count] == before.names
@@ -75,7 +75,7 @@ def test_taught_negatives_come_last_and_are_neither_labelled_nor_unlabelled() ->
 
 def test_the_roles_name_them() -> None:
     split, known = problem()
-    roles = teach_negatives(split, known.train).roles()
+    roles = add_negatives(split, known.train).roles()
     assert {role for role, name in roles if int(name) >= 80} == {"train-negative"}
     assert {role for role, name in roles if 30 <= int(name) < 80} == {
         "train-unlabelled",
@@ -87,7 +87,7 @@ def test_teaching_nobody_leaves_the_split_as_it_is() -> None:
     split, known = problem(2)
     nobody = joined(known.held_out, known.held_out)
     assert len(nobody) == 0
-    assert teach_negatives(split, nobody) is split
+    assert add_negatives(split, nobody) is split
 
 
 def test_a_clean_set_takes_as_many_positives_as_negatives_out_of_training() -> None:

@@ -13,7 +13,7 @@ from scipy.stats import ks_2samp
 from torch import Tensor
 
 from onesided.data.views.geometry import (
-    PIECE,
+    BLOCK,
     after,
     blacken_boxes_,
     blacken_outside_,
@@ -91,7 +91,7 @@ def test_cropping_equals_pil(height: int, width: int, channels: int, seed: int) 
 
 def test_large_batches_worked_on_in_pieces_equal_single_rows() -> None:
     images = noise_images(11, 6, 81, 83)
-    assert images[0].numel() < PIECE / 2 < PIECE < images.numel()
+    assert images[0].numel() < BLOCK / 2 < BLOCK < images.numel()
     maps = windows(random_boxes(11, 81, 83, seeded()), 81, 83)
     rows = [resample(images[row : row + 1], maps[row : row + 1]) for row in range(11)]
     assert torch.equal(resample(images, maps), torch.cat(rows))

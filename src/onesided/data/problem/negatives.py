@@ -56,7 +56,7 @@ def joined(first: LabelledDataset, second: LabelledDataset) -> LabelledDataset:
     )
 
 
-def teach_negatives(split: PUSplit, negatives: LabelledDataset) -> PUSplit:
+def add_negatives(split: PUSplit, negatives: LabelledDataset) -> PUSplit:
     """Return the split with these samples as further training rows, marked as negative.
 
     They come last: the rows of P and U keep their places.

@@ -40,7 +40,7 @@ __all__ = [
     "choose_size",
     "decode",
     "decode_all",
-    "decode_piece",
+    "decode_chunk",
     "find_images",
     "original_name",
     "printable",
@@ -117,7 +117,7 @@ def decode_all(
     return decoded
 
 
-def decode_piece(
+def decode_chunk(
     found: Sequence[Found], *, channels: int, size: tuple[int, int], what: str
 ) -> tuple[UInt8[np.ndarray, "n channels height width"], dict[int, str]]:
     """Return the pixels of the readable files, and why others, by place, are not readable.

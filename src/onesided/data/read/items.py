@@ -23,7 +23,7 @@ from onesided.data.read.files import (
     stamp,
     stream_images,
 )
-from onesided.data.read.images import decode_piece
+from onesided.data.read.images import decode_chunk
 from onesided.data.read.picture import decode, read_header
 from onesided.storage.names import printable
 from onesided.storage.sorting import sorted_on_disk
@@ -249,7 +249,7 @@ class _FeatureTable:
 
 def _read_files(found: Sequence[Found], sample_shape: tuple[int, ...], what: str) -> ItemChunk:
     channels, height, width = sample_shape
-    values, reasons = decode_piece(found, channels=channels, size=(height, width), what=what)
+    values, reasons = decode_chunk(found, channels=channels, size=(height, width), what=what)
     return ItemChunk(values, reasons)
 
 

@@ -33,7 +33,7 @@ TRIES = 10
 AffineMaps = Float[Tensor, "n 2 3"]
 Images = Float[Tensor, "n c h w"]
 
-PIECE = 2**17
+BLOCK = 2**17
 """Numbers worked on at a time: half a megabyte.
 
 Work space stays in the cache, and the allocator finds it again; a whole batch's would come
@@ -41,9 +41,9 @@ fresh from the system each time, whose page faults cost three times the arithmet
 """
 
 
-def pieces(images: Tensor) -> Iterator[slice]:
+def blocks(images: Tensor) -> Iterator[slice]:
     """Cut the rows into pieces of bounded size, but of one image at least."""
-    step = max(1, PIECE // max(1, images[:1].numel()))
+    step = max(1, BLOCK // max(1, images[:1].numel()))
     return (slice(start, start + step) for start in range(0, len(images), step))
 
 
@@ -173,7 +173,7 @@ def resample(images: UInt8[Tensor, "n c h w"], maps: AffineMaps) -> Images:
     height, width = images.shape[-2:]
     maps = (maps * torch.tensor([[2 / width], [2 / height]])).to(images.device)
     views = torch.empty(images.shape, device=images.device)
-    for rows in pieces(images):
+    for rows in blocks(images):
         grid = positions(maps[rows], height, width).permute(0, 2, 3, 1)
         source = in_unit_range(images[rows])
         view = F.grid_sample(source, grid, padding_mode="border", align_corners=False)
@@ -187,7 +187,7 @@ def blacken_outside_(images: Images, poses: AffineMaps) -> None:
     height, width = images.shape[-2:]
     half = torch.tensor([[[width / 2]], [[height / 2]]], device=images.device)
     poses = poses.to(images.device)
-    for rows in pieces(images):
+    for rows in blocks(images):
         distance = positions(poses[rows], height, width).abs_().sub_(half)
         inside = torch.maximum(*distance.chunk(2, dim=1)) <= 0
         images[rows].mul_(inside.to(images.dtype))
