@@ -7,7 +7,7 @@ from onesided.core.dist import world
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import UNKNOWN
 from onesided.data.problem.dataset import LabelledDataset, PUDataset, PUSplit
-from onesided.data.problem.negatives import clean_from_negatives, joined, add_negatives
+from onesided.data.problem.negatives import add_negatives, clean_from_negatives, joined
 from onesided.methods.base import MethodConfig
 from onesided.run.config import RunConfig
 from onesided.run.decisions import check_rule

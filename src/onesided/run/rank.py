@@ -16,7 +16,7 @@ import numpy as np
 
 from onesided.core.errors import CheckpointError, DataNotFound
 from onesided.data.problem.samples import CHUNK_ITEMS, chunk_length
-from onesided.data.read.agreement import check_share_readable
+from onesided.data.read.images import check_readable
 from onesided.data.read.items import Items, name_of, open_items
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
 from onesided.engine.predict import Predictor
@@ -110,7 +110,9 @@ def rank_items(
     with partial_scores(output, _hash_of(run, model), items, piece=piece) as partial:
         _score_rest(partial, items, predictor, run, progress, notify)
         tally = _tally(partial, predictor.threshold)
-        check_share_readable(items.shown, partial.count, tally.skipped, tally.first, tolerate)
+        check_readable(
+            items.shown, partial.count, [tally.first], tolerate, unreadable=tally.skipped
+        )
         skipped_file = _write_skipped(output, partial, tally.skipped)
         ranked = islice(partial.ranked(), top)
         first = _write_ranked(output, ranked, predictor.threshold, keep=best)

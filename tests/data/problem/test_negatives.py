@@ -8,10 +8,10 @@ from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.problem.dataset import PUSplit
 from onesided.data.problem.negatives import (
     KnownNegatives,
+    add_negatives,
     clean_from_negatives,
     divide_negatives,
     joined,
-    add_negatives,
 )
 from onesided.data.problem.samples import Samples
 from onesided.data.problem.split import split_one_sided

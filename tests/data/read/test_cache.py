@@ -14,7 +14,7 @@ import pytest
 
 from onesided.core.errors import OnesidedError
 from onesided.data.read import cache as caches
-from onesided.data.read import images, threads
+from onesided.data.read import images, picture
 from onesided.data.read.cache import CacheEntry, DecodeCache, MappedImages
 from onesided.data.read.files import find_images
 from onesided.data.read.images import Decoded, decode_all
@@ -47,7 +47,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caches, "WORTH_A_FILE", 0)
     monkeypatch.setattr(caches, "SYNC_BYTES", 5 * 3 * 8 * 8)
     monkeypatch.setattr(caches, "FORGET_BYTES", 1)
-    monkeypatch.setattr(threads, "CHUNK", 4)
+    monkeypatch.setattr(images, "CHUNK", 4)
 
 
 def read(folder: Path, cache: Path | None, size: tuple[int, int] | None = None) -> Decoded:
@@ -138,7 +138,7 @@ def test_a_decode_that_was_stopped_goes_on_where_it_was(
 ) -> None:
     whole = read(folder, tmp_path / "whole")
     decoded: list[str] = []
-    really = images.decode
+    really = picture.decode
 
     def decode(path: Path, **wanted: object) -> np.ndarray:
         if len(decoded) == at:
@@ -176,7 +176,7 @@ def test_pixels_beyond_and_lines_torn_by_a_kill_are_cut_off(
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Let decoding be stopped by the keyboard after as many images."""
-    really, done = images.decode, iter(range(count))
+    really, done = picture.decode, iter(range(count))
 
     def decode(path: Path, **wanted: object) -> np.ndarray:
         if next(done, None) is None:
@@ -263,11 +263,11 @@ from pathlib import Path
 from onesided.data.read import cache, images
 from onesided.data.read.files import find_images
 cache.WORTH_A_FILE, cache.SYNC_BYTES = 0, 1
-really = images.decode
+really = picture.decode
 def decode(path, **wanted):
     time.sleep(float(sys.argv[3]))
     return really(path, **wanted)
-images.decode = decode
+picture.decode = decode
 done = images.decode_all(
     find_images(Path(sys.argv[1])), tolerate=.2, cache=cache.DecodeCache(Path(sys.argv[2]))
 )

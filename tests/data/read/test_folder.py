@@ -11,7 +11,7 @@ from onesided.data.problem.dataset import Scenario
 from onesided.data.read import cache
 from onesided.data.read.cache import DecodeCache, MappedImages
 from onesided.data.read.folder import OneSided, read_class_folders, read_folders
-from onesided.data.read.images import decode
+from onesided.data.read.picture import decode
 from onesided.storage.names import printable
 from tests.data.image_files import gradient, tiff_bytes, write_png
 

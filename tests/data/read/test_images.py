@@ -8,8 +8,10 @@ import pytest
 from PIL import Image
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound
-from onesided.data.read import picture, threads
-from onesided.data.read.images import SIDES, Decoded, choose_size, decode, decode_all, find_images
+from onesided.data.read import images, picture
+from onesided.data.read.files import find_images
+from onesided.data.read.images import SIDES, Decoded, choose_size, decode_all
+from onesided.data.read.picture import decode
 from tests.data.image_files import found, gradient, noise, tiff_bytes, write_png
 
 NOT_AN_IMAGE = "is not an image, or of an unknown kind"
@@ -40,7 +42,7 @@ def test_workers_and_chunks_do_not_change_the_result(
     broken = (3, 17, 18)
     files = find_images(many(tmp_path, 40, broken))
     alone = decode_all(files, size=(6, 6), tolerate=0.1, workers=1)
-    monkeypatch.setattr(threads, "CHUNK", chunk)
+    monkeypatch.setattr(images, "CHUNK", chunk)
     crowd = decode_all(files, size=(6, 6), tolerate=0.1, workers=4)
     np.testing.assert_array_equal(alone.values, crowd.values)
     assert (alone.kept, alone.digests) == (crowd.kept, crowd.digests)
@@ -250,7 +252,7 @@ def test_dark_16_bit_images_are_noticed(tmp_path: Path) -> None:
 
 
 def test_progress_rises_to_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "CHUNK", 4)
+    monkeypatch.setattr(images, "CHUNK", 4)
     told: list[tuple[int, int]] = []
     decode_all(find_images(many(tmp_path, 10)), progress=lambda *step: told.append(step))
     assert told == [(done, 20) for done in (4, 8, 10, 14, 18, 20)]

@@ -18,10 +18,9 @@ from onesided.core.errors import DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.problem.dataset import Scenario
 from onesided.data.problem.samples import ImageKind, Samples
-from onesided.data.read.agreement import Size
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.files import Found, describe, list_images, visible_folders
-from onesided.data.read.images import Decoded, check_readable, decode_all
+from onesided.data.read.images import Decoded, Size, check_readable, decode_all
 from onesided.storage.labels import NAMES
 from onesided.storage.names import printable
 from onesided.storage.progress import Progress

@@ -16,11 +16,10 @@ import numpy as np
 from onesided.core.labels import POSITIVE, UNKNOWN
 from onesided.data.problem.dataset import Scenario
 from onesided.data.problem.samples import ImageKind, Samples
-from onesided.data.read.agreement import Size
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.files import Found, listed_file
 from onesided.data.read.folder import CLASS_NAMES, Group, OneSided, read_groups
-from onesided.data.read.images import decode_all
+from onesided.data.read.images import Size, decode_all
 from onesided.storage.labels import NAMES, NotALabel, label_in
 from onesided.storage.names import printable
 from onesided.storage.progress import Progress

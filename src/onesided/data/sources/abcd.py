@@ -17,9 +17,9 @@ import numpy as np
 
 from onesided.core.errors import DataError, DataNotFound
 from onesided.data.problem.samples import Samples, Source
-from onesided.data.read.images import Found, decode_all
-from onesided.data.sources.by_hand import ByHand
-from onesided.data.sources.download import FileStatus
+from onesided.data.read.files import Found
+from onesided.data.read.images import decode_all
+from onesided.data.sources.download import ByHand, FileStatus
 from onesided.storage.table import read_lines
 
 NAME = "abcd"
