@@ -16,11 +16,10 @@ from onesided.core.labels import POSITIVE
 from onesided.data.problem.split import SplitRecipe, split_source
 from onesided.data.read.polygons import cut
 from onesided.data.sources import SOURCES
-from onesided.data.sources.by_hand import PreparedFiles
-from onesided.data.sources.xbd.cut import COLUMNS
+from onesided.data.sources.download import PreparedFiles
 from onesided.data.sources.xbd.labels import CLASS_NAMES, find_tiles
 from onesided.data.sources.xbd.load import inspect_xbd, load_xbd
-from onesided.data.sources.xbd.prepare import prepare_xbd
+from onesided.data.sources.xbd.prepare import COLUMNS, prepare_xbd
 from tests.geo.fakes import FakeEvent, add_feature, write_xbd_event
 
 SIDE = 160
