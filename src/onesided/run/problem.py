@@ -99,8 +99,7 @@ def training_split(data: LoadedData, method: MethodConfig) -> PUSplit:
         return split
     taught = negatives.train
     if method.needs.clean and split.clean is None:
-        part = clean_from_negatives(split, taught)
-        split, taught = part.split, part.left
+        split, taught = clean_from_negatives(split, taught)
     return add_negatives(split, taught)
 
 

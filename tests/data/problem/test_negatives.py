@@ -92,26 +92,26 @@ def test_teaching_nobody_leaves_the_split_as_it_is() -> None:
 
 def test_a_clean_set_takes_as_many_positives_as_negatives_out_of_training() -> None:
     split, known = problem(10)
-    part = clean_from_negatives(split, known.train)
-    clean = part.split.clean
+    rest, left = clean_from_negatives(split, known.train)
+    clean = rest.clean
     assert clean is not None
     assert clean.truth.tolist() == [POSITIVE] * 8 + [NEGATIVE] * 8
     assert all(
         (int(name) < 30) == bool(t) for name, t in zip(clean.names, clean.truth, strict=True)
     )
-    assert part.split.train.labelled.sum() == 24 - 8
-    assert {*part.split.train.names, *clean.names[:8]} == set(split.train.names)
-    assert len(part.left) == 0
+    assert rest.train.labelled.sum() == 24 - 8
+    assert {*rest.train.names, *clean.names[:8]} == set(split.train.names)
+    assert len(left) == 0
 
 
 def test_a_clean_set_leaves_half_of_p_and_the_other_negatives_for_training() -> None:
     split, known = problem(100)
-    part = clean_from_negatives(split, known.train)
-    assert part.split.train.labelled.sum() == 12
-    assert part.split.clean is not None
-    assert len(part.split.clean) == 24
-    assert len(part.left) == 80 - 12
-    assert not set(part.left.names) & set(part.split.clean.names)
+    rest, left = clean_from_negatives(split, known.train)
+    assert rest.train.labelled.sum() == 12
+    assert rest.clean is not None
+    assert len(rest.clean) == 24
+    assert len(left) == 80 - 12
+    assert not set(left.names) & set(rest.clean.names)
 
 
 def test_a_clean_set_of_nobody_is_refused() -> None:

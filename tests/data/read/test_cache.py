@@ -263,11 +263,11 @@ from pathlib import Path
 from onesided.data.read import cache, images
 from onesided.data.read.files import find_images
 cache.WORTH_A_FILE, cache.SYNC_BYTES = 0, 1
-really = picture.decode
+really = images.decode
 def decode(path, **wanted):
     time.sleep(float(sys.argv[3]))
     return really(path, **wanted)
-picture.decode = decode
+images.decode = decode
 done = images.decode_all(
     find_images(Path(sys.argv[1])), tolerate=.2, cache=cache.DecodeCache(Path(sys.argv[2]))
 )

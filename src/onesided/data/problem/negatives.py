@@ -65,16 +65,12 @@ def add_negatives(split: PUSplit, negatives: LabelledDataset) -> PUSplit:
     return replace(split, train=PUDataset(both.values, labelled, both.truth, both.names, negative))
 
 
-@dataclass(frozen=True)
-class CleanPart:
-    """A split with a clean set, and the known negatives that are left for training."""
+def clean_from_negatives(
+    split: PUSplit, negatives: LabelledDataset
+) -> tuple[PUSplit, LabelledDataset]:
+    """Return the split with a clean set, and the known negatives that are left for training.
 
-    split: PUSplit
-    left: LabelledDataset
-
-
-def clean_from_negatives(split: PUSplit, negatives: LabelledDataset) -> CleanPart:
-    """Make the clean set of known negatives and as many labelled positives.
+    The clean set is known negatives and as many labelled positives.
 
     The positives leave P: a clean sample shows whether a step helped on data that the step
     did not see. At most half of P leaves, so that enough remains to train on. The first rows
@@ -95,7 +91,7 @@ def clean_from_negatives(split: PUSplit, negatives: LabelledDataset) -> CleanPar
     )
     rest = np.setdiff1d(np.arange(len(split.train)), taken)
     kept = replace(split, train=_rows_of(split.train, rest), clean=clean)
-    return CleanPart(kept, _part(negatives, slice(count, None)))
+    return kept, _part(negatives, slice(count, None))
 
 
 def _known(samples: Samples, rows: np.ndarray) -> LabelledDataset:

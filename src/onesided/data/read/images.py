@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -103,8 +103,10 @@ def decode_all(
                 what, len(found), [(found[row].name, reasons[row]) for row in reasons], tolerate
             )
             count, notices = _agree_on_channels(found, headers, channels, what)
-            side = _size_for(size, [(h.height, h.width) for h in headers.values()])
-            job = _Job(found, known, headers, reasons, (len(headers), count, *side), notices)
+            if not isinstance(size, tuple):
+                shapes = [(header.height, header.width) for header in headers.values()]
+                size = choose_size(shapes, SIDES[-1] if size is None else size)
+            job = _Job(found, known, headers, reasons, (len(headers), count, *size), notices)
             stored = job.store(each, entry)
     decoded = _decoded(found, stored)
     check_readable(what, len(found), decoded.skipped, tolerate)
@@ -127,19 +129,12 @@ def decode_chunk(
         )
         for index, pixels in loaded:
             if isinstance(pixels, Unreadable):
-                _check_fits(found[index], channels, what)
                 reasons[index] = pixels.reason
+                with suppress(Unreadable):
+                    _check_channels(found[index], read_header(found[index].path), channels, what)
             else:
                 values[index - len(reasons)] = pixels
     return values[: len(found) - len(reasons)], reasons
-
-
-def _check_fits(file: Found, channels: int, what: str) -> None:
-    try:
-        header = read_header(file.path)
-    except Unreadable:
-        return
-    _check_channels(file, header, channels, what)
 
 
 def choose_size(shapes: Sequence[tuple[int, int]], largest: int = SIDES[-1]) -> tuple[int, int]:
@@ -155,12 +150,6 @@ def choose_size(shapes: Sequence[tuple[int, int]], largest: int = SIDES[-1]) -> 
     allowed = [side for side in SIDES if side <= largest] or [largest]
     side = min(allowed, key=lambda candidate: abs(candidate - middle))
     return side, side
-
-
-def _size_for(wanted: Size, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    if isinstance(wanted, tuple):
-        return wanted
-    return choose_size(shapes, SIDES[-1] if wanted is None else wanted)
 
 
 def check_readable(

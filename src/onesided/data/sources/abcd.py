@@ -2,11 +2,11 @@
 
 Each pair is one TIFF of six channels: red, green, blue before, the same after. The set
 "resized" is read, 128x128, which shows three times the building. All pairs lie in
-`patch-pairs`, and lists of five folds say which is washed away (`patch-pair_14.tif,1`);
-pairs that somebody sorted into folders `surviving` and `washed-away` are read as well.
+`patch-pairs`, and lists of five folds say which are washed away (`patch-pair_14.tif,1`).
+Pairs in folders `surviving` and `washed-away` are read too.
 
-There is no one test part: a split trains on 60 % of the pairs and tests on the rest,
-shuffled as in the NcPU paper, or on whole folds of the publisher's (data.grouping = "fold").
+There is no test part. A split trains on 60 % of the pairs and tests on the rest, shuffled as
+in the NcPU paper; or it tests on whole folds of the publisher (data.grouping = "fold").
 """
 
 import re
@@ -27,14 +27,14 @@ CLASS_NAMES = ("surviving", "washed-away")
 POSITIVE_CLASSES = (1,)
 TRAIN_SHARE = 0.6
 CHANNELS, SIDE = 6, 128
-_PLACES = ("ABCDdataset/resized", "resized", ".")
+_FOLDERS = ("ABCDdataset/resized", "resized", ".")
 _PAIRS, _LISTS = "patch-pairs", "5fold-list"
 _WORDS = {"0": 0, "1": 1}
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """A file, its class, and the fold that tests on it: 0 where no list says."""
+    """A file, its class, and the fold that tests on it: 0 where no list names one."""
 
     found: Found
     label: int
@@ -53,18 +53,20 @@ def load_abcd(root: Path | None) -> Source:
         [pair.found for pair in pairs],
         channels=CHANNELS,
         size=(SIDE, SIDE),
-        what=f"{pairs[0].found.path.parent}",
+        what=str(pairs[0].found.path.parent),
     )
-    kept = {pair.found.name: pair for pair in pairs}
+    pair_of = {pair.found.name: pair for pair in pairs}
+    kept = [pair_of[name] for name in decoded.kept]
+    folds = np.array([pair.fold for pair in kept])
     return Source(
         train=Samples(
             values=decoded.values,
-            classes=np.array([kept[name].label for name in decoded.kept], np.int64),
+            classes=np.array([pair.label for pair in kept], np.int64),
             names=decoded.kept,
             class_names=CLASS_NAMES,
             kind="remote",
             skipped=decoded.skipped,
-            groups=_folds([kept[name].fold for name in decoded.kept]),
+            groups={"fold": folds} if folds.any() else {},
         ),
         files=tuple(pair.found.path for pair in pairs),
         train_share=TRAIN_SHARE,
@@ -72,9 +74,9 @@ def load_abcd(root: Path | None) -> Source:
 
 
 def inspect_abcd(root: Path) -> tuple[FileStatus, ...]:
-    """Say which of the listed pairs are there; their contents are seen when they are read."""
+    """Return which of the listed pairs are there; their contents are not checked."""
     if _folder(root) is None:
-        return (FileStatus(root / _PLACES[0] / _PAIRS, "missing", 0),)
+        return (FileStatus(root / _FOLDERS[0] / _PAIRS, "missing", 0),)
     paths = (pair.found.path for pair in _find_pairs(root))
     sizes = ((path, path.stat().st_size if path.is_file() else None) for path in paths)
     return tuple(
@@ -86,10 +88,10 @@ BY_HAND = ByHand("https://github.com/gistairc/ABCDdataset", inspect_abcd)
 
 
 def _folder(root: Path) -> Path | None:
-    for place in (root / name for name in _PLACES):
-        listed = (place / _PAIRS).is_dir() and any((place / _LISTS).glob("cv*.csv"))
-        if listed or all((place / name).is_dir() for name in CLASS_NAMES):
-            return place
+    for folder in (root / name for name in _FOLDERS):
+        listed = (folder / _PAIRS).is_dir() and any((folder / _LISTS).glob("cv*.csv"))
+        if listed or all((folder / name).is_dir() for name in CLASS_NAMES):
+            return folder
     return None
 
 
@@ -98,7 +100,7 @@ def _find_pairs(root: Path) -> list[_Pair]:
     if folder is None:
         raise DataNotFound(
             f"{NAME} is not in {root}: expected {_PAIRS} and {_LISTS}, or the folders "
-            f"{' and '.join(CLASS_NAMES)}, in {root / _PLACES[0]}. {BY_HAND.way(NAME, root)}"
+            f"{' and '.join(CLASS_NAMES)}, in {root / _FOLDERS[0]}. {BY_HAND.way(NAME, root)}"
         )
     if (folder / _LISTS).is_dir() and (folder / _PAIRS).is_dir():
         return _listed(folder)
@@ -143,7 +145,3 @@ def _number(path: Path) -> int:
     """Return the number in a file's name: pair 2 comes before pair 10."""
     digits = re.search(r"\d+", path.stem)
     return int(digits[0]) if digits else 0
-
-
-def _folds(folds: list[int]) -> dict[str, np.ndarray]:
-    return {"fold": np.array(folds)} if any(folds) else {}

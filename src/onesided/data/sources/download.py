@@ -192,13 +192,11 @@ def check(name: str, root: Path) -> tuple[FileStatus, ...]:
     if not layouts:
         return ()
     layout, folder = _most_complete(layouts, root)
-    return tuple(_compare(file, folder) for file in layout.files)
-
-
-def _compare(file: ExpectedFile, folder: Path) -> FileStatus:
-    path = file.find(folder) or folder / file.name
-    unzip = file.may_be_gzipped and path.suffix == ".gz"
-    return compare(path, file.size, file.md5, unzip=unzip)
+    paths = [file.find(folder) or folder / file.name for file in layout.files]
+    return tuple(
+        compare(path, file.size, file.md5, unzip=file.may_be_gzipped and path.suffix == ".gz")
+        for path, file in zip(paths, layout.files, strict=True)
+    )
 
 
 def compare(

@@ -72,14 +72,6 @@ class Building:
     parts: int
 
 
-@dataclass(frozen=True)
-class TileLabels:
-    """The buildings of a tile, and how many were left out for which reason."""
-
-    buildings: tuple[Building, ...]
-    left_out: Counter[str]
-
-
 def find_tiles(root: Path) -> tuple[XbdTile, ...]:
     """Return the tiles in a folder, whatever the layout, sorted by name; each name once."""
     tiles: dict[str, XbdTile] = {}
@@ -146,8 +138,8 @@ def _by_uid(features: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield str(feature["properties"].get("uid", "")), feature
 
 
-def read_labels(tile: XbdTile) -> TileLabels:
-    """Return the buildings of a tile whose damage is known and whose outline bounds an area."""
+def read_buildings(tile: XbdTile) -> tuple[list[Building], Counter[str]]:
+    """Return the buildings of known damage and sound outline; count the others by reason."""
     buildings: dict[str, Building] = {}
     left_out = Counter[str]()
     for outlined in read_outlined(tile.label):
@@ -158,7 +150,7 @@ def read_labels(tile: XbdTile) -> TileLabels:
             left_out["listed twice in their tile"] += 1
         else:
             buildings[outcome.uid] = outcome
-    return TileLabels(tuple(buildings.values()), left_out)
+    return list(buildings.values()), left_out
 
 
 def _checked(outlined: Outlined) -> Building | str:

@@ -36,7 +36,7 @@ from onesided.data.sources.xbd.labels import (
     Building,
     XbdTile,
     find_tiles,
-    read_labels,
+    read_buildings,
 )
 from onesided.storage.atomic import publish, write_json
 from onesided.storage.journal import Journal
@@ -66,8 +66,10 @@ def prepare_xbd(root: Path, progress: Progress) -> PreparedFiles:
     require_shapely()
     tiles = find_tiles(root)
     folder, identity = root / FOLDER, _identity(tiles)
-    if (done := _finished(folder)) is not None and done["identity"] == identity:
-        return _prepared_files(folder, done)
+    if all((folder / name).is_file() for name in (CROPS, TABLE)):
+        done = read_summary(folder)
+        if done is not None and done["identity"] == identity:
+            return _prepared_files(folder, done)
     try:
         folder.mkdir(exist_ok=True)
         with _Parts(folder, identity) as parts:
@@ -125,22 +127,22 @@ def _cut_tiles(tiles: Sequence[XbdTile]) -> Iterator[CutTile]:
 def _cut_tile(tile: XbdTile) -> CutTile:
     file = tile.label
     try:
-        labels = read_labels(tile)
+        buildings, left_out = read_buildings(tile)
         file = tile.image
         # Many tiles are open country: their image need not be decoded.
-        image = decode(file, channels=3) if labels.buildings else np.empty((3, 0, 0), np.uint8)
+        image = decode(file, channels=3) if buildings else np.empty((3, 0, 0), np.uint8)
     except Unreadable as error:
         reason = (printable(file.name), error.reason)
         return CutTile(_NO_CROPS, (), Counter(), Counter(), reason)
-    counts, left_out, crops, lines = Counter[str](), labels.left_out.copy(), [], []
-    for building in labels.buildings:
+    counts, crops, lines = Counter[str](), [], []
+    for building in buildings:
         against = _reason_against(building, image)
         if against is not None:
             left_out[against] += 1
             continue
         crops.append(cut(image, building.window, SIZE))
-        place = (building.uid, tile.event, tile.name, building.subtype, building.lon, building.lat)
-        lines.append((*place, *(round(edge, 3) for edge in building.window)))
+        known = (building.uid, tile.event, tile.name, building.subtype, building.lon, building.lat)
+        lines.append((*known, *(round(edge, 3) for edge in building.window)))
         counts[building.subtype] += 1
         counts["partly black, at the border"] += _inside(building.window, image) < 1
         counts["with a repaired outline"] += building.repaired
@@ -282,11 +284,6 @@ def _publish(folder: Path, summary: dict[str, Any]) -> None:
         summary[name] = {"bytes": size, "sha256": digest}
     write_json(folder / SUMMARY, summary)
     (folder / _JOURNAL).unlink()
-
-
-def _finished(folder: Path) -> dict[str, Any] | None:
-    """Return the summary if the work is finished and its files are there."""
-    return read_summary(folder) if all((folder / n).is_file() for n in (CROPS, TABLE)) else None
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:
