@@ -63,10 +63,10 @@ class Loader:
         order, of_pass = np.empty(0, dtype=np.int64), -1
         for step in range(clock.step, clock.steps):
             now = replace(clock, step=step)
-            number, place = divmod(step, per_pass)
+            number, batch = divmod(step, per_pass)
             if number != of_pass:
                 order, of_pass = self._order(clock, number, batching, rows), number
-            index = order[place * self.batch_size : (place + 1) * self.batch_size]
+            index = order[batch * self.batch_size : (batch + 1) * self.batch_size]
             yield now, self._batch(index, now, views)
 
     def _batch(self, index: np.ndarray, clock: Clock, views: Mapping[str, Augment]) -> PUBatch:

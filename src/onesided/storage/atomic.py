@@ -31,10 +31,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing_by_name(path: Path, ending: str = "") -> Iterator[Path]:
-    """Give the temporary name itself, for a library that opens files by name.
-
-    The temporary name has this ending.
-    """
+    """Give the temporary name, with this ending, for a library that opens files by name."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part{ending}")
     try:
         yield temporary

@@ -85,10 +85,7 @@ class Table:
 
 
 def open_table(path: Path, needed: str | None) -> Table:
-    """Read the first line; find the columns and their separator.
-
-    `needed` is a column that must be there, if any.
-    """
+    """Read the first line; find the columns, of which one may be needed, and their separator."""
     if not path.is_file():
         raise DataNotFound(
             f"There is no table {shown_path(path)}. Give a CSV file with the columns "

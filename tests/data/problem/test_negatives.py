@@ -1,4 +1,4 @@
-"""Known negatives: divided once, never part of U, taught as rows of their own."""
+"""Known negatives: divided once, never part of U, trained on as rows of their own."""
 
 import numpy as np
 import pytest
@@ -56,10 +56,10 @@ def test_without_negatives_there_is_nothing_to_divide() -> None:
     assert divide_negatives(samples(0), held_out_share=0.2, seed=0) is None
 
 
-def test_taught_negatives_come_last_and_are_neither_labelled_nor_unlabelled() -> None:
+def test_added_negatives_come_last_and_are_neither_labelled_nor_unlabelled() -> None:
     split, known = problem()
-    taught = add_negatives(split, known.train)
-    before, after = split.train, taught.train
+    extended = add_negatives(split, known.train)
+    before, after = split.train, extended.train
     count = len(before)
     assert after.names[:count] == before.names
     assert after.names[count:] == known.train.names
@@ -70,7 +70,7 @@ def test_taught_negatives_come_last_and_are_neither_labelled_nor_unlabelled() ->
     assert after.values.take(slice(count, None))[:, 0].tolist() == [
         float(name) for name in known.train.names
     ]
-    assert taught.held_out is split.held_out
+    assert extended.held_out is split.held_out
 
 
 def test_the_roles_name_them() -> None:
@@ -83,11 +83,11 @@ def test_the_roles_name_them() -> None:
     }
 
 
-def test_teaching_nobody_leaves_the_split_as_it_is() -> None:
+def test_adding_no_negatives_leaves_the_split_as_it_is() -> None:
     split, known = problem(2)
-    nobody = joined(known.held_out, known.held_out)
-    assert len(nobody) == 0
-    assert add_negatives(split, nobody) is split
+    none = joined(known.held_out, known.held_out)
+    assert len(none) == 0
+    assert add_negatives(split, none) is split
 
 
 def test_a_clean_set_takes_as_many_positives_as_negatives_out_of_training() -> None:
@@ -114,7 +114,7 @@ def test_a_clean_set_leaves_half_of_p_and_the_other_negatives_for_training() -> 
     assert not set(left.names) & set(rest.clean.names)
 
 
-def test_a_clean_set_of_nobody_is_refused() -> None:
+def test_a_clean_set_without_negatives_is_refused() -> None:
     split, known = problem(2)
     with pytest.raises(DataError, match="0 negatives and 24 positives"):
         clean_from_negatives(split, known.held_out)

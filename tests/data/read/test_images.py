@@ -86,7 +86,9 @@ def test_as_many_may_be_unreadable_as_are_tolerated(
             decode_all(files, tolerate=tolerate, what="damaged/")
 
 
-def test_too_many_unreadable_files_are_told_with_the_first_and_its_reason(tmp_path: Path) -> None:
+def test_too_many_unreadable_files_are_reported_with_the_first_and_its_reason(
+    tmp_path: Path,
+) -> None:
     files = find_images(many(tmp_path, 10, (4, 7)))
     with pytest.raises(DataError) as caught:
         decode_all(files, what="damaged/")
@@ -210,7 +212,7 @@ def test_grey_among_colour_is_repeated_with_one_notice(tmp_path: Path) -> None:
     assert "grey0.png" in notice
 
 
-def test_grey_alone_stays_grey_without_notice(tmp_path: Path) -> None:
+def test_only_grey_images_stay_grey_without_notice(tmp_path: Path) -> None:
     files = found(*(write_png(tmp_path / f"{row}.png", row, (8, 8)) for row in range(3)))
     decoded = decode_all(files)
     assert decoded.values.shape == (3, 1, 8, 8)
@@ -251,11 +253,11 @@ def test_dark_16_bit_images_are_noticed(tmp_path: Path) -> None:
     assert decode_all(found(dark, bright)).notices == ()
 
 
-def test_progress_rises_to_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_rises_to_the_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "CHUNK", 4)
-    told: list[tuple[int, int]] = []
-    decode_all(find_images(many(tmp_path, 10)), progress=lambda *step: told.append(step))
-    assert told == [(done, 20) for done in (4, 8, 10, 14, 18, 20)]
+    steps: list[tuple[int, int]] = []
+    decode_all(find_images(many(tmp_path, 10)), progress=lambda *step: steps.append(step))
+    assert steps == [(done, 20) for done in (4, 8, 10, 14, 18, 20)]
 
 
 def test_sizes_and_formats_mix(tmp_path: Path) -> None:

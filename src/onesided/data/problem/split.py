@@ -91,7 +91,7 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
     """Make the PU problem that the recipe describes from a labelled data set.
 
     The positives' indices are shuffled first, then the negatives', by numpy's legacy
-    generator, whose stream is frozen for ever: with seed 57 this is the division the
+    generator, whose stream never changes: with seed 57 this is the division the
     paper's authors used.
     """
     train = source.train

@@ -147,13 +147,12 @@ def _eight_bit_pixels(array: np.ndarray) -> UInt8[np.ndarray, "n channels height
 
 def _count_shared(values: np.ndarray, classes: Int64[np.ndarray, "n"]) -> int:
     """Count unlabelled images that are equal, pixel by pixel, to a positive one."""
-
-    def digests(label: int) -> list[bytes]:
-        rows = np.flatnonzero(classes == label)
-        return [hashlib.sha256(values[row]).digest() for row in rows]
-
-    positive = set(digests(POSITIVE))
-    return sum(digest in positive for digest in digests(UNKNOWN))
+    digests = {
+        label: [hashlib.sha256(values[row]).digest() for row in np.flatnonzero(classes == label)]
+        for label in (POSITIVE, UNKNOWN)
+    }
+    positive = set(digests[POSITIVE])
+    return sum(digest in positive for digest in digests[UNKNOWN])
 
 
 def _notices(labels: np.ndarray, duplicates: int) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ A new data set is a reader in a file of this folder and one entry in `SOURCES`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -67,21 +67,23 @@ def _of_255(*values: float) -> tuple[float, ...]:
     return tuple(value / 255 for value in values)
 
 
+_DIGITS = SourceEntry(
+    load=digits.load_digits,
+    title="Handwritten digits",
+    summary="1797 grey images of 8x8, embedded; positive: even digits",
+    licence="CC BY 4.0. Alpaydin and Kaynak 1998, UCI Machine Learning Repository.",
+    positive_classes=(0, 2, 4, 6, 8),
+    positives=40,
+    unlabelled=800,
+    held_out_unlabelled=100,
+    held_out_positives=20,
+    mean=(0.3048,),
+    std=(0.3757,),
+)
+
 SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
     {
-        "digits": SourceEntry(
-            load=digits.load_digits,
-            title="Handwritten digits",
-            summary="1797 grey images of 8x8, embedded; positive: even digits",
-            licence="CC BY 4.0. Alpaydin and Kaynak 1998, UCI Machine Learning Repository.",
-            positive_classes=(0, 2, 4, 6, 8),
-            positives=40,
-            unlabelled=800,
-            held_out_unlabelled=100,
-            held_out_positives=20,
-            mean=(0.3048,),
-            std=(0.3757,),
-        ),
+        "digits": _DIGITS,
         idx.NAME: SourceEntry(
             load=idx.load_fashion_mnist,
             title="Fashion-MNIST",
@@ -173,16 +175,11 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             mean=(0.0,) * tabular.BREAST_CANCER_FEATURES,
             std=(1.0,) * tabular.BREAST_CANCER_FEATURES,
         ),
-        tabular.DIGIT_VECTORS: SourceEntry(
+        tabular.DIGIT_VECTORS: replace(
+            _DIGITS,
             load=tabular.load_digit_vectors,
             title="Handwritten digits, as vectors",
             summary="1797 digits by 64 numbers, embedded; positive: even digits",
-            licence="CC BY 4.0. Alpaydin and Kaynak 1998, UCI Machine Learning Repository.",
-            positive_classes=(0, 2, 4, 6, 8),
-            positives=40,
-            unlabelled=800,
-            held_out_unlabelled=100,
-            held_out_positives=20,
             mean=(0.0,) * tabular.DIGIT_FEATURES,
             std=(1.0,) * tabular.DIGIT_FEATURES,
         ),

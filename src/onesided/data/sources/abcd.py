@@ -29,7 +29,6 @@ TRAIN_SHARE = 0.6
 CHANNELS, SIDE = 6, 128
 _FOLDERS = ("ABCDdataset/resized", "resized", ".")
 _PAIRS, _LISTS = "patch-pairs", "5fold-list"
-_WORDS = {"0": 0, "1": 1}
 
 
 @dataclass(frozen=True)
@@ -133,12 +132,12 @@ def _read_list(path: Path) -> list[tuple[str, int]]:
     lines = read_lines(path)
     for number, line in lines:
         # A name with a folder in it could lead anywhere on the disk.
-        if len(line) != 2 or line[1].strip() not in _WORDS or Path(line[0]).name != line[0]:
+        if len(line) != 2 or line[1].strip() not in ("0", "1") or Path(line[0]).name != line[0]:
             raise DataError(
                 f"{path}, line {number} is {','.join(line)!r}; expected a file and its class, "
                 "such as patch-pair_14.tif,1"
             )
-    return [(name, _WORDS[label.strip()]) for _, (name, label) in lines]
+    return [(name, int(label)) for _, (name, label) in lines]
 
 
 def _number(path: Path) -> int:

@@ -187,7 +187,9 @@ def _read_python(variant: Variant, path: Path) -> tuple[np.ndarray, np.ndarray]:
     images, labels = batch.get("data"), batch.get(variant.label_key)
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim != 2:
         raise DataError(f"{path} has no images under 'data': not CIFAR. Fetch it again.")
-    if not isinstance(labels, list) or not all(_is_byte(label) for label in labels):
+    if not isinstance(labels, list) or not all(
+        isinstance(label, int) and 0 <= label < 256 for label in labels
+    ):
         raise DataError(
             f"{path} has no classes under '{variant.label_key}': not CIFAR. Fetch it again."
         )
@@ -197,10 +199,6 @@ def _read_python(variant: Variant, path: Path) -> tuple[np.ndarray, np.ndarray]:
             f"images of {_PIXELS} bytes and as many classes. Fetch it again."
         )
     return np.asarray(images), _known_classes(variant, np.array(labels, dtype=np.int64), path)
-
-
-def _is_byte(value: object) -> bool:
-    return isinstance(value, int) and 0 <= value < 256
 
 
 def _read_dictionary(path: Path) -> dict[object, object]:

@@ -134,12 +134,12 @@ class ByHand:
 
     def way(self, name: str, root: Path | None) -> str:
         """Return what a person must do, as a sentence."""
-        place = "DATA" if root is None else str(root)
+        folder = "DATA" if root is None else str(root)
         fetch = f"Get it from {self.address}, whose terms are for you to accept"
         if self.prepare is None:
-            return f"{fetch}, and unpack it in {place}."
-        prepare = f"onesided data prepare {name} --root {place} --accept-licence"
-        return f"{fetch}, unpack it in {place}, and run: {prepare}"
+            return f"{fetch}, and unpack it in {folder}."
+        prepare = f"onesided data prepare {name} --root {folder} --accept-licence"
+        return f"{fetch}, unpack it in {folder}, and run: {prepare}"
 
 
 def locate(name: str, layouts: Sequence[Layout], root: Path | None) -> tuple[Layout, Path]:
@@ -156,8 +156,8 @@ def locate(name: str, layouts: Sequence[Layout], root: Path | None) -> tuple[Lay
     problem = f"{folder} lacks {', '.join(missing)}"
     if len(missing) == len(layout.files):
         usual = {root / it.folders[0]: it for it in layouts}
-        places = [f"{', '.join(it.missing_from(place))} in {place}" for place, it in usual.items()]
-        problem = f"{name} is not in {root}: expected {', or '.join(places)}"
+        expected = [f"{', '.join(it.missing_from(path))} in {path}" for path, it in usual.items()]
+        problem = f"{name} is not in {root}: expected {', or '.join(expected)}"
     raise DataNotFound(
         f"{problem}. Run: onesided data get {name} --root {root}\n"
         f"{_by_hand(layouts[0].archives, root)}"
@@ -165,19 +165,21 @@ def locate(name: str, layouts: Sequence[Layout], root: Path | None) -> tuple[Lay
 
 
 def _most_complete(layouts: Sequence[Layout], root: Path) -> tuple[Layout, Path]:
-    places = [(layout, root / folder) for layout in layouts for folder in layout.folders]
-    return min(places, key=lambda place: len(place[0].missing_from(place[1])) / len(place[0].files))
+    known = [(layout, root / folder) for layout in layouts for folder in layout.folders]
+    return min(known, key=lambda one: len(one[0].missing_from(one[1])) / len(one[0].files))
 
 
 def _by_hand(archives: Sequence[Archive], root: Path) -> str:
     addresses = " ".join(archive.address for archive in archives)
-    place = archives[0].path(root).parent
-    where = f"fetch {addresses} elsewhere, put it into {place} and give the same command"
-    return f"Without a network: {where}; it then checks and unpacks what is there."
+    folder = archives[0].path(root).parent
+    return (
+        f"Without a network: fetch {addresses} elsewhere, put it into {folder} and give the same "
+        "command; it then checks and unpacks what is there."
+    )
 
 
 def _layouts_of(name: str) -> tuple[Layout, ...]:
-    from onesided.data import sources  # here, because the readers listed there import this module
+    from onesided.data import sources  # here: the readers listed there import this module
 
     return sources.source_named(name).layouts
 

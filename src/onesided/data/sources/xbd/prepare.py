@@ -243,8 +243,9 @@ def _are_written(folder: Path, entries: Sequence[dict[str, Any]]) -> bool:
     if not entries:
         return False
     crops_bytes = _HEADER_BYTES + sum(entry["rows"] for entry in entries) * _CROP_BYTES
-    wanted = {CROPS: crops_bytes, TABLE: entries[-1]["table_bytes"]}
-    return all(_size(folder / f"{name}.part") >= size for name, size in wanted.items())
+    wanted = {folder / f"{CROPS}.part": crops_bytes}
+    wanted[folder / f"{TABLE}.part"] = entries[-1]["table_bytes"]
+    return all(path.is_file() and path.stat().st_size >= size for path, size in wanted.items())
 
 
 def _open_at(path: Path, size: int) -> IO[bytes]:
@@ -254,10 +255,6 @@ def _open_at(path: Path, size: int) -> IO[bytes]:
     file.truncate(size)
     file.seek(size)
     return file
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
 
 
 def _csv_bytes(lines: Sequence[Sequence[object]]) -> bytes:
