@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onesided.data.read import cache, images
+from onesided.data.read import cache, images, picture
 from tests.cli.command import TINY, assert_refused, call, fit
 
 COMPARED = ("model.safetensors", "model.json", "scores.csv", "split.csv", "config.toml")
@@ -57,7 +57,7 @@ def test_stopped_while_decoding_the_same_command_goes_on(
     shared_data: Path, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, count = tmp_path / "run", iter(range(50))
-    really = images.decode
+    really = picture.decode
 
     def decode(path: Path, **wanted: object) -> object:
         if next(count, None) is None:

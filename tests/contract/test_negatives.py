@@ -15,7 +15,7 @@ from onesided.core.errors import Interrupted
 from onesided.core.labels import NEGATIVE
 from onesided.data.loader import Loader
 from onesided.data.problem.dataset import LabelledDataset, PUSplit
-from onesided.data.problem.negatives import teach_negatives
+from onesided.data.problem.negatives import add_negatives
 from onesided.engine.fit import Watcher
 from onesided.methods import METHODS
 from onesided.methods.base import GradientMethod
@@ -38,7 +38,7 @@ def with_negatives(split: PUSplit) -> PUSplit:
     values = replace(split.train.values, pool=pool, index=np.arange(count))
     negatives = replace(values, index=np.arange(count, len(pool)))
     same = replace(split, train=replace(split.train, values=values))
-    return teach_negatives(same, LabelledDataset(negatives, split.test.truth[rows], names))
+    return add_negatives(same, LabelledDataset(negatives, split.test.truth[rows], names))
 
 
 def test_ncpu_ce_and_lagam_learn_from_known_negatives() -> None:

@@ -10,7 +10,7 @@ from onesided.data.read.files import Found
 
 
 def gradient(*shape: int) -> np.ndarray:
-    """Return uint8 numbers that differ from place to place."""
+    """Return uint8 numbers that differ between positions."""
     return (np.arange(np.prod(shape)) * 37 % 251).reshape(shape).astype(np.uint8)
 
 

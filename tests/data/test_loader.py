@@ -159,7 +159,7 @@ def test_the_mixed_order_does_not_depend_on_the_size_of_batches() -> None:
 
 @each_batching
 @pytest.mark.parametrize("step", [1, 5, 6, 8])
-def test_an_epoch_resumed_at_a_step_goes_on_to_the_bit(batching: Batching, step: int) -> None:
+def test_an_epoch_resumed_at_a_step_is_equal_to_the_bit(batching: Batching, step: int) -> None:
     loader = replace(loader_of(), truth=True, clean=clean_data())
     whole = epoch_of(loader, batching, EVERY_VIEW, epoch=1, steps=10)
     resumed = epoch_of(loader, batching, EVERY_VIEW, epoch=1, steps=10, step=step)
@@ -273,7 +273,7 @@ def assert_evenly_cycled(times: list[int]) -> None:
     assert max(times) - min(times) <= 1
 
 
-def test_positives_come_in_new_company_at_each_turn() -> None:
+def test_positives_are_shuffled_again_at_each_repeat() -> None:
     """Six positives dealt in fours without shuffling would make three hands, again and again."""
     batches = epoch_of(loader_of(pu_data(606, 6, shape=(1, 1, 1)), 20), Stratified(4))
     hands = {frozenset(batch.row[batch.labelled].tolist()) for _, batch in batches}

@@ -24,7 +24,7 @@ def test_small_samples_go_through_by_128(shape: tuple[int, ...], lengths: list[i
 def test_large_images_go_through_in_smaller_pieces_with_the_same_outputs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(samples, "PIECE_BYTES", 3 * (3 * 4 * 4) + 1)
+    monkeypatch.setattr(samples, "CHUNK_BYTES", 3 * (3 * 4 * 4) + 1)
     random = np.random.default_rng(0)
     pool = random.integers(0, 256, (10, 3, 4, 4), dtype=np.uint8)
     values = Selection(pool, np.array([9, 2, 2, 5, 0, 7, 1]))

@@ -9,7 +9,7 @@ import torch
 from onesided.core.errors import CheckpointError, DataError, DataNotFound
 from onesided.data.problem import samples
 from onesided.data.read.files import Found, find_images
-from onesided.data.read.images import decode_all, decode_piece
+from onesided.data.read.images import decode_all, decode_chunk
 from onesided.engine.model_file import ModelDescription, load_model, save_model
 from onesided.nets.build import BackboneConfig
 from onesided.run.rank import Ranking, alarm_of, rank_items
@@ -56,7 +56,7 @@ def items(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pieces_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "PIECE", 4)
+    monkeypatch.setattr(samples, "CHUNK_ITEMS", 4)
 
 
 def rows_of(table: Path) -> list[dict[str, str]]:
@@ -93,7 +93,7 @@ def test_progress_tells_of_every_piece(run: Path, items: Path) -> None:
 def test_large_images_come_in_smaller_pieces(
     run: Path, items: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(samples, "PIECE_BYTES", 3 * (3 * 8 * 8) + 1)
+    monkeypatch.setattr(samples, "CHUNK_BYTES", 3 * (3 * 8 * 8) + 1)
     heard: list[tuple[int, int]] = []
     output = items.parent / "ranked.csv"
     rank_items(run, items, output, tolerate=0, progress=lambda *done: heard.append(done))
@@ -103,7 +103,7 @@ def test_large_images_come_in_smaller_pieces(
 def test_pieces_change_nothing_but_memory(run: Path, items: Path) -> None:
     whole = ranked(run, items)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(samples, "PIECE", 4)
+        patch.setattr(samples, "CHUNK_ITEMS", 4)
         parts = ranked(run, items)
     assert [row["path"] for row in parts] == [row["path"] for row in whole]
     np.testing.assert_allclose(
@@ -131,9 +131,9 @@ def test_a_stopped_ranking_goes_on_and_ends_with_the_same_bytes(
 
     def noted(found: list[Found], **wanted: object) -> object:
         read.extend(file.name for file in found)
-        return decode_piece(found, **wanted)  # type: ignore[arg-type]
+        return decode_chunk(found, **wanted)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("onesided.data.read.items.decode_piece", noted)
+    monkeypatch.setattr("onesided.data.read.items.decode_chunk", noted)
     told: list[str] = []
     rank_items(run, items, output, tolerate=0.1, notify=told.append)
     assert read == [f"{number}.png" for number in range(after, 10)]

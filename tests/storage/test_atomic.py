@@ -30,7 +30,7 @@ def test_a_full_disk_leaves_the_old_file_and_says_what_to_do(tmp_path: Path) -> 
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-def test_what_fails_while_a_file_is_computed_is_not_told_as_a_full_disk(tmp_path: Path) -> None:
+def test_an_error_while_a_file_is_computed_is_not_reported_as_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="out of memory"), replacing(tmp_path / "features"):
         raise RuntimeError("out of memory")
     assert not list(tmp_path.iterdir())
@@ -63,9 +63,9 @@ def test_a_file_and_then_its_name_are_flushed_to_the_disk(
     assert flushed == ["file, not renamed", "folder, renamed"]
 
 
-@pytest.mark.parametrize(("reason", "told"), [(errno.EINVAL, False), (errno.EIO, True)])
+@pytest.mark.parametrize(("reason", "raises"), [(errno.EINVAL, False), (errno.EIO, True)])
 def test_a_disk_that_cannot_flush_folders_is_written_to_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: int, told: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: int, raises: bool
 ) -> None:
     flush = os.fsync
 
@@ -75,7 +75,7 @@ def test_a_disk_that_cannot_flush_folders_is_written_to_all_the_same(
         flush(number)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    if told:
+    if raises:
         with pytest.raises(OnesidedError, match="Cannot write"):
             write_text(tmp_path / "file", "text")
     else:

@@ -24,7 +24,7 @@ def test_entries_come_back_also_those_of_an_earlier_process(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kept", range(1, 60))
-def test_a_journal_cut_anywhere_has_its_whole_lines_and_goes_on_after_them(
+def test_a_journal_cut_anywhere_keeps_its_complete_lines_and_resumes_after_them(
     tmp_path: Path, kept: int
 ) -> None:
     path = tmp_path / "journal"
@@ -37,7 +37,7 @@ def test_a_journal_cut_anywhere_has_its_whole_lines_and_goes_on_after_them(
     assert list(write(path, "new").entries()) == [*before, "new"]
 
 
-def test_a_journal_of_something_else_is_begun_anew(tmp_path: Path) -> None:
+def test_a_journal_of_something_else_is_overwritten(tmp_path: Path) -> None:
     write(tmp_path / "journal", 1, 2)
     other = Journal(tmp_path / "journal", {"of": "that"})
     assert list(other.entries()) == []
@@ -47,7 +47,7 @@ def test_a_journal_of_something_else_is_begun_anew(tmp_path: Path) -> None:
     assert list(Journal(tmp_path / "journal", ABOUT).entries()) == []
 
 
-def test_a_garbled_line_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_garbled_line_is_reported_with_what_to_do(tmp_path: Path) -> None:
     journal = write(tmp_path / "journal", 1)
     with journal.path.open("ab") as file:
         file.write(b"{]\n")

@@ -57,7 +57,7 @@ def test_who_has_no_other_choice_waits(tmp_path: Path, holder: subprocess.Popen[
 
 
 def test_of_many_that_wait_one_at_a_time_is_inside(tmp_path: Path) -> None:
-    # The file is removed at the end of each turn; nobody may take a removed one for the lock.
+    # The file is removed after each use; a removed file must not count as the lock.
     inside, most = [0], [0]
 
     def work() -> None:

@@ -29,7 +29,7 @@ def test_every_extra_is_one_of_ours() -> None:
         assert any(line.replace("-", "_").startswith(package) for line in ours[extra])
 
 
-def test_a_library_that_is_there_but_broken_is_not_told_as_missing(
+def test_a_library_that_is_there_but_broken_is_not_reported_as_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tifffile.py").write_text("import a_library_that_nobody_has")

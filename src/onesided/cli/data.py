@@ -10,8 +10,7 @@ from onesided.cli.options import Json, Names, Quiet
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from onesided.data.sources.by_hand import PreparedFiles
-    from onesided.data.sources.download import FileStatus
+    from onesided.data.sources.download import FileStatus, PreparedFiles
 
 data = typer.Typer(
     help="List, get, prepare and check data sets.", no_args_is_help=True, rich_markup_mode=None

@@ -1,4 +1,4 @@
-"""From rows to batches: which rows, in which order, seen how — all functions of the clock."""
+"""From rows to batches: which rows, in which order, in which views; all depend on the clock."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,10 +22,7 @@ class Loader:
     """Batches of one training set.
 
     Attributes:
-        data: P and U.
-        kind: Which augmentation suits the samples.
         batch_size: Rows of the whole batch, over all processes.
-        device: Where the views go.
         truth: Whether the method declared that it needs the true classes.
         clean: Samples of known class, where the method declared the need.
     """
@@ -54,7 +51,7 @@ class Loader:
     ) -> Iterator[tuple[Clock, PUBatch]]:
         """Yield (clock, batch) from `clock.step` on; every batch depends on its clock alone.
 
-        An epoch that is longer than the data goes through it again, in another order.
+        An epoch that is longer than the data repeats it in another order.
         """
         per_pass = self.steps(batching, rows)
         if not per_pass:
@@ -66,15 +63,15 @@ class Loader:
         order, of_pass = np.empty(0, dtype=np.int64), -1
         for step in range(clock.step, clock.steps):
             now = replace(clock, step=step)
-            number, place = divmod(step, per_pass)
+            number, batch = divmod(step, per_pass)
             if number != of_pass:
                 order, of_pass = self._order(clock, number, batching, rows), number
-            index = order[place * self.batch_size : (place + 1) * self.batch_size]
+            index = order[batch * self.batch_size : (batch + 1) * self.batch_size]
             yield now, self._batch(index, now, views)
 
     def _batch(self, index: np.ndarray, clock: Clock, views: Mapping[str, Augment]) -> PUBatch:
         part = shard(len(index))
-        mine = index[part]
+        mine, negative = index[part], self.data.negative
         values = torch.from_numpy(self.data.values.take(index))
         truth = torch.from_numpy(self.data.truth[mine]).to(self.device) if self.truth else None
         return PUBatch(
@@ -83,12 +80,8 @@ class Loader:
             views=self._views(values, clock, views, part),
             truth=truth,
             clean=self._clean_batch(clock, views),
-            negative=self._negative(mine),
+            negative=None if negative is None else torch.from_numpy(negative[mine]).to(self.device),
         )
-
-    def _negative(self, rows: np.ndarray) -> Tensor | None:
-        mask = self.data.negative
-        return None if mask is None else torch.from_numpy(mask[rows]).to(self.device)
 
     def _views(
         self, values: Tensor, clock: Clock, views: Mapping[str, Augment], part: slice | None
@@ -109,9 +102,9 @@ class Loader:
         index = random.choice(len(self.clean), size, replace=False)
         values = torch.from_numpy(self.clean.values.take(index))
         roles = {f"clean-{role}": strength for role, strength in views.items()}
-        seen = self._views(values, clock, roles, None)
+        drawn = self._views(values, clock, roles, None)
         return CleanBatch(
-            views={role.removeprefix("clean-"): view for role, view in seen.items()},
+            views={role.removeprefix("clean-"): view for role, view in drawn.items()},
             truth=torch.from_numpy(self.clean.truth[index]).to(self.device),
         )
 
@@ -127,7 +120,7 @@ class Loader:
     def _stratified_order(
         self, random: np.random.Generator, allowed: np.ndarray, batching: Stratified
     ) -> np.ndarray:
-        """One pass over U; the positives are cycled, reshuffled at each turn."""
+        """Return one pass over U; the positives are repeated, shuffled each time."""
         labelled = self.data.labelled[allowed]
         share = self._positives_per_batch(batching, labelled)
         unlabelled = random.permutation(allowed[~labelled])
@@ -137,7 +130,7 @@ class Loader:
         positives = positives[: steps * share].reshape(steps, share)
         unlabelled = unlabelled[: steps * (self.batch_size - share)].reshape(steps, -1)
         batches = np.concatenate([positives, unlabelled], axis=1)
-        # Shuffled inside, so that every process of a distributed run sees both kinds.
+        # Shuffled inside, so that every process of a distributed run gets both kinds.
         return random.permuted(batches, axis=1).ravel()
 
     def _positives_per_batch(self, batching: Stratified, labelled: np.ndarray) -> int:

@@ -15,7 +15,7 @@ from onesided.core.config import Config, Settings, nearest
 from onesided.core.errors import ConfigError
 from onesided.data.problem.dataset import Scenario
 from onesided.data.problem.split import SplitRecipe
-from onesided.data.read.agreement import Size
+from onesided.data.read.images import Size
 from onesided.data.sources import source_named
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import method_named

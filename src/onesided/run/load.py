@@ -12,9 +12,9 @@ from onesided.data.problem.dataset import LabelledDataset, PUSplit, Selection
 from onesided.data.problem.negatives import KnownNegatives, divide_negatives
 from onesided.data.problem.samples import Samples
 from onesided.data.problem.split import MINIMUM_POSITIVES, split_one_sided, split_source
-from onesided.data.read.agreement import Size
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.folder import OneSided, read_class_folders, read_folders
+from onesided.data.read.images import Size
 from onesided.data.read.table import read_table
 from onesided.data.sources import SOURCES
 from onesided.nets.standardise import Backbone

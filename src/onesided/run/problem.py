@@ -7,7 +7,7 @@ from onesided.core.dist import world
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import UNKNOWN
 from onesided.data.problem.dataset import LabelledDataset, PUDataset, PUSplit
-from onesided.data.problem.negatives import clean_from_negatives, joined, teach_negatives
+from onesided.data.problem.negatives import add_negatives, clean_from_negatives, joined
 from onesided.methods.base import MethodConfig
 from onesided.run.config import RunConfig
 from onesided.run.decisions import check_rule
@@ -99,9 +99,8 @@ def training_split(data: LoadedData, method: MethodConfig) -> PUSplit:
         return split
     taught = negatives.train
     if method.needs.clean and split.clean is None:
-        part = clean_from_negatives(split, taught)
-        split, taught = part.split, part.left
-    return teach_negatives(split, taught)
+        split, taught = clean_from_negatives(split, taught)
+    return add_negatives(split, taught)
 
 
 def negatives_for_evaluation(data: LoadedData, method: MethodConfig) -> LabelledDataset | None:

@@ -2,7 +2,7 @@
 
 Memory does not depend on the number of items: names, scores and the sort are on disk (a
 few hundred bytes for each item while it lasts). In memory are a piece of items, of at most
-`PIECE_BYTES` (see `chunk_length`), and at most `MOST_BYTES` of records that are being sorted.
+`CHUNK_BYTES` (see `chunk_length`), and at most `MOST_BYTES` of records that are being sorted.
 Folders within folders are remembered while they are walked.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import CheckpointError, DataNotFound
-from onesided.data.problem.samples import PIECE, chunk_length
-from onesided.data.read.agreement import check_share_readable
+from onesided.data.problem.samples import CHUNK_ITEMS, chunk_length
+from onesided.data.read.images import check_readable
 from onesided.data.read.items import Items, name_of, open_items
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
 from onesided.engine.predict import Predictor
@@ -110,7 +110,9 @@ def rank_items(
     with partial_scores(output, _hash_of(run, model), items, piece=piece) as partial:
         _score_rest(partial, items, predictor, run, progress, notify)
         tally = _tally(partial, predictor.threshold)
-        check_share_readable(items.shown, partial.count, tally.skipped, tally.first, tolerate)
+        check_readable(
+            items.shown, partial.count, [tally.first], tolerate, unreadable=tally.skipped
+        )
         skipped_file = _write_skipped(output, partial, tally.skipped)
         ranked = islice(partial.ranked(), top)
         first = _write_ranked(output, ranked, predictor.threshold, keep=best)
@@ -224,7 +226,7 @@ def _write_table(path: Path, columns: tuple[str, ...], rows: Iterable[Sequence[o
     rows = iter(rows)
     with replacing(path) as file:
         file.write(csv_lines([columns]).encode())
-        while piece := list(islice(rows, PIECE)):
+        while piece := list(islice(rows, CHUNK_ITEMS)):
             file.write(named_lines(piece).encode())
 
 

@@ -1,8 +1,8 @@
 """Files that are complete or not there, also after a kill or a power cut.
 
 A file is written under a temporary name, `.NAME.PID.part`, flushed to the disk and renamed
-over the old one; then the folder, which holds the name, is flushed too. What a killed
-process leaves behind is known by that name, see `half_written`.
+over the old one. Then the folder, which holds the name, is flushed too. `half_written` finds
+by that name what a killed process left.
 """
 
 import errno
@@ -19,7 +19,7 @@ import numpy as np
 from onesided.core.errors import OnesidedError, first_line
 
 NO_FOLDER_SYNC = (errno.EBADF, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
-"""What network disks say that cannot flush a folder; they order renames by themselves."""
+"""Errors of network disks that cannot flush a folder; they order renames by themselves."""
 
 
 @contextmanager
@@ -31,12 +31,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing_by_name(path: Path, ending: str = "") -> Iterator[Path]:
-    """Give the temporary name itself, for a library that opens files by name.
-
-    Args:
-        path: Where the file will be.
-        ending: What the temporary name must end with.
-    """
+    """Give the temporary name, with this ending, for a library that opens files by name."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part{ending}")
     try:
         yield temporary
@@ -59,7 +54,7 @@ def publish(part: Path, path: Path) -> None:
 
 
 def rename(part: Path, path: Path) -> None:
-    """Give a file or folder, which is on disk, another name, on disk too."""
+    """Rename a file or folder that is on disk; the new name is on disk when this returns."""
     os.replace(part, path)
     if sys.platform == "win32":  # folders cannot be opened there
         return
@@ -80,7 +75,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write a JSON file; numbers that are not finite are our own mistake and refused."""
+    """Write a JSON file; numbers that are not finite are our own mistake and raise."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
@@ -91,5 +86,5 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def half_written(folder: Path, names: Iterable[str]) -> list[Path]:
-    """Return what killed processes left of these files; see `replacing`."""
+    """Return the temporary files that killed processes left of these names."""
     return [part for name in names for part in folder.glob(f".{name}.*.part")]

@@ -1,4 +1,4 @@
-"""Work that goes on after a kill: files that only grow."""
+"""Work that resumes after a kill: files that only grow."""
 
 import json
 import os
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from onesided.core.errors import DataError
-from onesided.storage.names import printable
+from onesided.storage.names import shown_path
 
 
 class Journal:
     """JSON lines, of which the first says what the others belong to.
 
-    A kill can tear the last line at most, and a torn line is no entry. A file that
-    belongs to something else has no entries, and is begun anew when written.
+    A kill can damage the last line only, and an incomplete line is no entry. A file that
+    belongs to something else has no entries, and is overwritten.
     """
 
     def __init__(self, path: Path, belongs_to: Mapping[str, object]) -> None:
@@ -23,7 +23,7 @@ class Journal:
         self._header = _line(belongs_to)
 
     def entries(self) -> Iterator[Any]:
-        """Yield what was appended, a line at a time."""
+        """Yield the entries, a line at a time."""
         for line in self._lines():
             try:
                 yield json.loads(line)
@@ -31,10 +31,10 @@ class Journal:
                 raise self.damaged(str(error)) from None
 
     def damaged(self, reason: str) -> DataError:
-        """Return the refusal of this file for a reason."""
+        """Return the error for a damaged file."""
         return DataError(
-            f"{printable(self.path.as_posix())} is damaged ({reason}). Delete it, and give the "
-            "same command again; the work starts anew."
+            f"{shown_path(self.path)} is damaged ({reason}). Delete it, and give the "
+            "same command again; the work starts from the beginning."
         )
 
     @contextmanager
@@ -43,12 +43,10 @@ class Journal:
         length = sum(map(len, self._lines()))
         self.path.touch()
         with self.path.open("r+b") as file:
-            if file.readline() == self._header:
-                file.seek(len(self._header) + length)
-                file.truncate()
-            else:
-                file.seek(0)
-                file.truncate()
+            is_ours = file.readline() == self._header
+            file.seek(len(self._header) + length if is_ours else 0)
+            file.truncate()
+            if not is_ours:
                 file.write(self._header)
 
             def append(entry: object) -> None:

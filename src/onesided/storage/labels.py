@@ -1,24 +1,24 @@
-"""The words that label columns hold: one vocabulary for every file that we read."""
+"""The words of label columns: one vocabulary for every file that we read."""
 
 from collections.abc import Collection
 
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 
 NAMES = {POSITIVE: "positive", UNKNOWN: "unlabelled", NEGATIVE: "negative"}
-"""What we call the classes, and write ourselves."""
+"""Words that we write."""
 WORDS = {
     **dict.fromkeys(("positive", "pos"), POSITIVE),
     **dict.fromkeys(("unlabelled", "unlabeled"), UNKNOWN),
     **dict.fromkeys(("negative", "neg"), NEGATIVE),
 }
-"""What can be meant one way only, wherever it stands."""
+"""Words with one meaning in every file."""
 ANSWERS = {
     **dict.fromkeys(("1", "yes", "true", "damaged", "damage"), POSITIVE),
     **dict.fromkeys(("unsure", "unknown"), UNKNOWN),
     **dict.fromkeys(("0", "no", "false", "undamaged", "no_damage", "no-damage"), NEGATIVE),
 }
-"""Answers to the question whether an item is positive: labels in files of buildings, whose
-column asks that. In other tables 0 is negative to some and unlabelled to others."""
+"""Answers to the question whether an item is positive, as files of buildings have them. In
+other tables 0 is negative to some people and unlabelled to others."""
 
 
 class NotALabel(ValueError):
@@ -28,12 +28,12 @@ class NotALabel(ValueError):
 def label_in(text: str, *, among: Collection[int], answers: bool = False) -> int:
     """Return the class that a cell of a label column means, or raise `NotALabel`.
 
-    A word means the same class in every file; what differs is which of them a file may hold.
-    -1 is refused everywhere: it is negative to some and unlabelled to others.
+    A word means the same class in every file, but not every file may hold every class.
+    -1 is refused everywhere: it is negative to some people and unlabelled to others.
 
     Args:
         text: The cell.
-        among: Classes that make sense in this file: POSITIVE, UNKNOWN, NEGATIVE.
+        among: Classes that this file may hold: POSITIVE, UNKNOWN, NEGATIVE.
         answers: Whether `ANSWERS` are labels in this file.
     """
     word = text.strip().lower()

@@ -1,19 +1,25 @@
-"""Names of items in text files: nothing is lost, nothing is run as a formula."""
+"""Names of items in text files: none is changed for good, none is run as a formula."""
 
 import re
+from pathlib import Path
 
 
 def printable(name: str) -> str:
-    r"""Return a name that any writer of text accepts; `original_name` undoes it.
+    r"""Return a name that can be written as text; `original_name` undoes it.
 
-    Bytes that are not text become `\xNN`, and a backslash becomes two, so that no two
-    names become one. Everything else stays, also quotes, commas and line breaks.
+    Bytes that are not text become `\xNN`, and a backslash becomes two, so that two names
+    stay different. Everything else stays, also quotes, commas and line breaks.
     """
     return without_surrogates(name.replace("\\", "\\\\"))
 
 
+def shown_path(path: Path) -> str:
+    """Return a path as messages show it."""
+    return printable(path.as_posix())
+
+
 def original_name(shown: str) -> str:
-    """Return the name that `printable` was given."""
+    """Undo `printable`."""
     return re.sub(r"\\(\\|x[0-9a-f]{2}|u[0-9a-f]{4})", _unescaped, shown)
 
 
@@ -43,12 +49,12 @@ def spreadsheet_safe(text: str) -> str:
     """Return the text with an apostrophe in front where a spreadsheet would run it.
 
     A cell that starts with = + - @ is a formula to a spreadsheet; an apostrophe makes it
-    text. Names that have such an apostrophe already get a second, so that none become one.
+    text. Names that have such an apostrophe already get a second, so that names stay different.
     """
     return f"'{text}" if text.lstrip("'").startswith(RUN_AS_FORMULA) else text
 
 
 def name_in_cell(cell: str) -> str:
-    """Return the name that `spreadsheet_safe` was given."""
+    """Undo `spreadsheet_safe`."""
     guarded = cell.startswith("'") and cell.lstrip("'").startswith(RUN_AS_FORMULA)
     return cell[1:] if guarded else cell

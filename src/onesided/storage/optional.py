@@ -1,4 +1,4 @@
-"""Libraries that not everybody needs: imported when used, and named with their extra if missing."""
+"""Optional libraries: imported on use; if one is missing, the error names its extra."""
 
 import importlib
 from types import ModuleType
@@ -14,15 +14,13 @@ EXTRAS = {
     "tensorboard": "tensorboard",
     "tifffile": "geo",
 }
-"""Which extra of ours brings which library."""
+"""Library to the extra of this package that installs it."""
 
 
 def library(name: str, purpose: str) -> ModuleType:
-    """Return an optional library, or say what it would be needed for and how to get it.
+    """Return an optional library such as `rasterio.warp`, or raise how to install it.
 
-    Args:
-        name: Name to import, for example `rasterio.warp`.
-        purpose: Starts the sentence, for example `Reading a GeoTIFF`.
+    `purpose` starts that sentence, for example `Reading a GeoTIFF`.
     """
     package = name.partition(".")[0]
     try:

@@ -1,4 +1,4 @@
-"""What long work tells while it goes on."""
+"""Progress of long work."""
 
 from collections.abc import Callable
 

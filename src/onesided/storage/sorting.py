@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 MOST_BYTES = 16 * 2**20
-"""Records that are in memory at a time; as many lie on disk as there is room."""
+"""Bytes of records in memory at a time; the rest lies on disk."""
 
 _LENGTH = struct.Struct("<I")
-# What Python needs for a short bytes object and for its place in a list.
+# Bytes that Python needs for a short bytes object and its entry in a list.
 _OVERHEAD = 41
 
 
 def sorted_on_disk(records: Iterable[bytes], folder: Path) -> Iterator[bytes]:
     """Yield the records in order, in memory that does not depend on their number.
 
-    Sorted runs go to files, which are then merged. The files lie in `folder`, under
-    names that the next sort there uses again, and are deleted at the end.
+    Sorted runs go to files in `folder`, which are then merged and deleted. The next sort there
+    uses the same names.
     """
     runs: list[Path] = []
     held: list[bytes] = []

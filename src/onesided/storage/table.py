@@ -1,4 +1,4 @@
-"""CSV as people and spreadsheets write it, with faults told by line, and as we write it."""
+"""CSV as people and spreadsheets write it, with errors by line, and as we write it."""
 
 import csv
 import math
@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import DataError, DataNotFound
-from onesided.storage.names import printable, spreadsheet_safe
+from onesided.storage.names import printable, shown_path, spreadsheet_safe
 
 NAMING_COLUMNS = ("name", "id")
-"""Columns that say what an item is called and are never features: a number that counts the
-rows would give away how the table was put together."""
+"""Columns that name an item and are never features: a number that counts the rows would
+reveal how the table was assembled."""
 
 # Beyond 3.4e38 float32 holds infinity, which is as useless to a network as NaN.
 _LARGEST = float(np.finfo(np.float32).max)
@@ -28,7 +28,7 @@ class Row:
 
 
 class NotANumber(ValueError):
-    """A cell that no network can be given; the message continues a sentence about it."""
+    """A cell that is no usable number; the message continues a sentence about it."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,8 @@ class Table:
     """A CSV file whose first line was read.
 
     Attributes:
-        path: The file.
         headings: The columns' names as the file spells them.
-        columns: The same in small letters, by which columns are known.
-        delimiter: What separates cells.
+        columns: The same in small letters, as the code uses them.
     """
 
     path: Path
@@ -58,9 +56,9 @@ class Table:
         return tuple(headings[column] for column in columns)
 
     def fault(self, text: str, line: int | None = None) -> DataError:
-        """Return the refusal of this table, or of one line of it."""
+        """Return an error about this table, or about one line of it."""
         where = "" if line is None else f", line {line}"
-        return DataError(f"{printable(self.path.as_posix())}{where}: {printable(text)}")
+        return DataError(f"{shown_path(self.path)}{where}: {printable(text)}")
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows that are not empty."""
@@ -81,21 +79,16 @@ class Table:
             raise self.fault(f"this is not CSV ({error}).", reader.line_num) from None
 
     def name_of(self, row: Row) -> str:
-        """Return what a row of features is called: by its own column, or by its line."""
+        """Return the name of a row of features: from its own column, or from its line."""
         naming = next((column for column in NAMING_COLUMNS if column in self.columns), None)
         return row.cells[naming] if naming else f"{self.path.name}:{row.line}"
 
 
 def open_table(path: Path, needed: str | None) -> Table:
-    """Read the first line; find the columns and what separates them.
-
-    Args:
-        path: The CSV file.
-        needed: Column that must be there, if any.
-    """
+    """Read the first line; find the columns, of which one may be needed, and their separator."""
     if not path.is_file():
         raise DataNotFound(
-            f"There is no table {printable(path.as_posix())}. Give a CSV file with the columns "
+            f"There is no table {shown_path(path)}. Give a CSV file with the columns "
             "path and label."
         )
     lines = _text_lines(path)
@@ -136,7 +129,7 @@ def number_in(row: Row, column: str) -> float:
 
 
 def column_called(heading: str) -> str:
-    """Return the column that a heading means, whoever pads it or writes it in capitals."""
+    """Return the column that a heading means, also with spaces or capitals."""
     return heading.strip().lower()
 
 
@@ -144,12 +137,12 @@ def _headings(line: str, delimiter: str) -> tuple[str, ...]:
     try:
         cells = next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:
-        return (line,)  # thousands of columns, taken for one by another separator than theirs
+        return (line,)  # thousands of columns, read as one by a wrong separator
     return tuple(cell.strip() for cell in cells)
 
 
 def _separator(first_line: str, needed: Sequence[str]) -> str:
-    """Return what separates cells: it finds the columns needed, or else the most."""
+    """Return the separator that finds the needed columns, or else the most columns."""
 
     # Spreadsheets of half of Europe separate by semicolons and still say CSV.
     def found(mark: str) -> tuple[bool, int]:
@@ -161,7 +154,7 @@ def _separator(first_line: str, needed: Sequence[str]) -> str:
 
 def _text_lines(path: Path) -> Generator[str, None, None]:
     """Yield the lines of a UTF-8 file, with or without a byte order mark."""
-    shown = printable(path.as_posix())
+    shown = shown_path(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield from file
@@ -178,13 +171,13 @@ def _text_lines(path: Path) -> Generator[str, None, None]:
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
-    """Return the rows of a file that must have these columns, as far as each of them goes."""
+    """Return the rows of a file that must have these columns; missing cells are empty."""
     lines = read_lines(path, columns)
     named = [column_called(heading) for heading in lines[0][1]] if lines else []
     missing = [column for column in columns if column not in named]
     if missing:
         raise DataError(
-            f"{printable(path.as_posix())} needs the column '{missing[0]}'; its first line names "
+            f"{shown_path(path)} needs the column '{missing[0]}'; its first line names "
             f"{', '.join(filter(None, named)) or 'nothing'}."
         )
     empty = dict.fromkeys(filter(None, named), "")
@@ -197,30 +190,28 @@ def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
 def read_lines(path: Path, needed: Sequence[str] = ()) -> list[tuple[int, list[str]]]:
     """Return the lines that are not empty, the first one too, each with its number.
 
-    Args:
-        path: The CSV file.
-        needed: Columns by which one sees what separates the cells.
+    The separator is the one that finds the `needed` columns.
     """
     text = list(_text_lines(path))
     reader = csv.reader(text, delimiter=_separator(text[0] if text else "", needed))
     try:
         return [(reader.line_num, cells) for cells in reader if any(cells)]
     except csv.Error as error:
-        raise DataError(f"{printable(path.as_posix())} is not CSV ({error}).") from None
+        raise DataError(f"{shown_path(path)} is not CSV ({error}).") from None
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return CSV whose first column is a name: UTF-8 for every reader, a formula for none."""
+    """Return CSV whose first column is a name; see `named_lines`."""
     return csv_lines([columns]) + named_lines(rows)
 
 
 def named_lines(rows: Iterable[Sequence[object]]) -> str:
-    """Return lines of CSV whose first cell is a name, made safe for every reader."""
+    """Return lines of CSV whose first cell is a name, written as UTF-8 and never as a formula."""
     return csv_lines((spreadsheet_safe(printable(str(first))), *rest) for first, *rest in rows)
 
 
 def csv_lines(rows: Iterable[Sequence[object]]) -> str:
-    """Return lines of CSV with cells as they are."""
+    """Return lines of CSV, with the cells unchanged."""
     lines = _Lines()
     # Python 3.11 quotes only what is in the line terminator: with a mere line feed, a
     # carriage return inside a name would end the row for every reader.
@@ -229,6 +220,6 @@ def csv_lines(rows: Iterable[Sequence[object]]) -> str:
 
 
 class _Lines(list[str]):
-    """What a CSV writer writes to; one entry per row."""
+    """A CSV writer's output; one entry per row."""
 
     write = list.append

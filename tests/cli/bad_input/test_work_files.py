@@ -131,7 +131,7 @@ def stopped(
     trained: Path, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """The folder that a killed ranking left, with all pieces scored and nothing written."""
-    monkeypatch.setattr(samples, "PIECE", 16)
+    monkeypatch.setattr(samples, "CHUNK_ITEMS", 16)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt

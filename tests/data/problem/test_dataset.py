@@ -219,7 +219,7 @@ def test_one_other_pixel_to_train_on_changes_the_content_hash(row: int) -> None:
     assert split_of(values).content_hash() != split_of(changed).content_hash()
 
 
-def test_one_other_pixel_to_judge_by_changes_the_held_out_hash_alone() -> None:
+def test_one_changed_evaluation_pixel_changes_only_the_held_out_hash() -> None:
     split = small_split()
     assert split.held_out is not None
     assert split.clean is not None
@@ -249,7 +249,7 @@ def test_one_other_pixel_to_judge_by_changes_the_held_out_hash_alone() -> None:
     assert trained.content_hash() != split.content_hash()
 
 
-def test_hashing_takes_a_piece_of_large_images_at_a_time() -> None:
+def test_hashing_takes_a_chunk_of_large_images_at_a_time() -> None:
     images = np.zeros((30, 3, 1024, 1024), np.uint8)
     train = replace(small_split().train, values=Selection(images, np.arange(30)))
     split = replace(small_split(), train=train)

@@ -1,4 +1,4 @@
-"""Known negatives: divided once, never part of U, taught as rows of their own."""
+"""Known negatives: divided once, never part of U, trained on as rows of their own."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,10 @@ from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.problem.dataset import PUSplit
 from onesided.data.problem.negatives import (
     KnownNegatives,
+    add_negatives,
     clean_from_negatives,
     divide_negatives,
     joined,
-    teach_negatives,
 )
 from onesided.data.problem.samples import Samples
 from onesided.data.problem.split import split_one_sided
@@ -56,10 +56,10 @@ def test_without_negatives_there_is_nothing_to_divide() -> None:
     assert divide_negatives(samples(0), held_out_share=0.2, seed=0) is None
 
 
-def test_taught_negatives_come_last_and_are_neither_labelled_nor_unlabelled() -> None:
+def test_added_negatives_come_last_and_are_neither_labelled_nor_unlabelled() -> None:
     split, known = problem()
-    taught = teach_negatives(split, known.train)
-    before, after = split.train, taught.train
+    extended = add_negatives(split, known.train)
+    before, after = split.train, extended.train
     count = len(before)
     assert after.names[:count] == before.names
     assert after.names[count:] == known.train.names
@@ -70,12 +70,12 @@ def test_taught_negatives_come_last_and_are_neither_labelled_nor_unlabelled() ->
     assert after.values.take(slice(count, None))[:, 0].tolist() == [
         float(name) for name in known.train.names
     ]
-    assert taught.held_out is split.held_out
+    assert extended.held_out is split.held_out
 
 
 def test_the_roles_name_them() -> None:
     split, known = problem()
-    roles = teach_negatives(split, known.train).roles()
+    roles = add_negatives(split, known.train).roles()
     assert {role for role, name in roles if int(name) >= 80} == {"train-negative"}
     assert {role for role, name in roles if 30 <= int(name) < 80} == {
         "train-unlabelled",
@@ -83,38 +83,38 @@ def test_the_roles_name_them() -> None:
     }
 
 
-def test_teaching_nobody_leaves_the_split_as_it_is() -> None:
+def test_adding_no_negatives_leaves_the_split_as_it_is() -> None:
     split, known = problem(2)
-    nobody = joined(known.held_out, known.held_out)
-    assert len(nobody) == 0
-    assert teach_negatives(split, nobody) is split
+    none = joined(known.held_out, known.held_out)
+    assert len(none) == 0
+    assert add_negatives(split, none) is split
 
 
 def test_a_clean_set_takes_as_many_positives_as_negatives_out_of_training() -> None:
     split, known = problem(10)
-    part = clean_from_negatives(split, known.train)
-    clean = part.split.clean
+    rest, left = clean_from_negatives(split, known.train)
+    clean = rest.clean
     assert clean is not None
     assert clean.truth.tolist() == [POSITIVE] * 8 + [NEGATIVE] * 8
     assert all(
         (int(name) < 30) == bool(t) for name, t in zip(clean.names, clean.truth, strict=True)
     )
-    assert part.split.train.labelled.sum() == 24 - 8
-    assert {*part.split.train.names, *clean.names[:8]} == set(split.train.names)
-    assert len(part.left) == 0
+    assert rest.train.labelled.sum() == 24 - 8
+    assert {*rest.train.names, *clean.names[:8]} == set(split.train.names)
+    assert len(left) == 0
 
 
 def test_a_clean_set_leaves_half_of_p_and_the_other_negatives_for_training() -> None:
     split, known = problem(100)
-    part = clean_from_negatives(split, known.train)
-    assert part.split.train.labelled.sum() == 12
-    assert part.split.clean is not None
-    assert len(part.split.clean) == 24
-    assert len(part.left) == 80 - 12
-    assert not set(part.left.names) & set(part.split.clean.names)
+    rest, left = clean_from_negatives(split, known.train)
+    assert rest.train.labelled.sum() == 12
+    assert rest.clean is not None
+    assert len(rest.clean) == 24
+    assert len(left) == 80 - 12
+    assert not set(left.names) & set(rest.clean.names)
 
 
-def test_a_clean_set_of_nobody_is_refused() -> None:
+def test_a_clean_set_without_negatives_is_refused() -> None:
     split, known = problem(2)
     with pytest.raises(DataError, match="0 negatives and 24 positives"):
         clean_from_negatives(split, known.held_out)

@@ -67,13 +67,13 @@ def test_names_of_features_are_one_for_each_number_of_a_vector() -> None:
             replace(samples, feature_names=("a", "b", "c"))
 
 
-def test_a_source_may_hold_a_training_part_alone() -> None:
+def test_a_source_may_hold_only_a_training_part() -> None:
     source = Source(train=samples_of(np.zeros((4, 2), np.float32)))
     assert (source.test, source.unlabelled, source.files) == (None, None, ())
 
 
 @given(st.tuples(st.sampled_from([1, 3, 6]), st.integers(1, 9000), st.integers(1, 9000)))
-def test_a_piece_of_images_of_any_size_stays_within_16_megabytes(shape: tuple[int, ...]) -> None:
+def test_a_chunk_of_images_of_any_size_stays_within_16_megabytes(shape: tuple[int, ...]) -> None:
     length, bytes_of_one = chunk_length(shape), np.empty(shape, np.uint8).nbytes
     assert 1 <= length <= 1024
     assert length == 1 or length * bytes_of_one <= 2**24
@@ -90,5 +90,5 @@ def test_a_piece_of_images_of_any_size_stays_within_16_megabytes(shape: tuple[in
         ((2**13,), 512),
     ],
 )
-def test_larger_samples_come_in_smaller_pieces(shape: tuple[int, ...], length: int) -> None:
+def test_larger_samples_come_in_smaller_chunks(shape: tuple[int, ...], length: int) -> None:
     assert chunk_length(shape) == length

@@ -39,7 +39,7 @@ def recipe(**changes: Any) -> SplitRecipe:  # noqa: ANN401 - a setting may be an
 
 
 def index_of(part: PUDataset | LabelledDataset) -> np.ndarray:
-    """The source's rows, as the values themselves tell."""
+    """The source's rows, read from the values themselves."""
     return part.values.take(slice(None))[:, 0].astype(np.int64)
 
 
@@ -200,7 +200,7 @@ def test_a_split_is_a_function_of_its_recipe() -> None:
     assert first.fingerprint() == second.fingerprint()
 
 
-def test_splitting_leaves_the_global_generator_and_the_samples_alone() -> None:
+def test_splitting_changes_neither_the_global_generator_nor_the_samples() -> None:
     classes = SOURCE.train.classes.copy()
     before = np.random.get_state(legacy=False)["state"]
     split_source(SOURCE, recipe(clean=5))
@@ -235,7 +235,7 @@ def test_a_split_copies_no_values() -> None:
     assert all(part.values.pool is SOURCE.train.values for part in parts(split))
 
 
-def test_the_test_part_comes_whole_in_order_and_with_its_truth() -> None:
+def test_the_test_part_is_complete_in_order_and_with_its_truth() -> None:
     test = split_source(SOURCE, recipe()).test
     assert test is not None
     assert SOURCE.test is not None
@@ -245,7 +245,7 @@ def test_the_test_part_comes_whole_in_order_and_with_its_truth() -> None:
     assert test.truth.tolist() == expected
 
 
-def test_parts_nobody_asked_for_are_not_made() -> None:
+def test_parts_that_are_not_asked_for_are_not_made() -> None:
     split = split_source(Source(train=rows(1000)), recipe())
     assert (split.test, split.held_out, split.clean) == (None, None, None)
 
@@ -314,7 +314,7 @@ def test_a_recipe_that_makes_no_sense_is_refused(change: dict[str, Any], sentenc
 
 
 def publishers_source() -> Source:
-    """As STL-10: a labelled part, and a larger one of which nobody knows anything."""
+    """As STL-10: a labelled part, and a larger one without classes."""
     pool = rows(600, "unlabelled")
     pool = replace(pool, values=pool.values + 5000, classes=np.full(600, UNKNOWN))
     return replace(SOURCE, unlabelled=pool)
@@ -359,7 +359,7 @@ def test_more_than_the_publishers_unlabelled_part_is_refused() -> None:
         split_source(publishers_source(), recipe(prior=None, unlabelled=601))
 
 
-def test_with_a_prior_the_publishers_unlabelled_part_is_left_alone() -> None:
+def test_with_a_prior_the_publishers_unlabelled_part_is_not_used() -> None:
     split = split_source(publishers_source(), recipe())
     assert split.fingerprint() == split_source(SOURCE, recipe()).fingerprint()
 

@@ -14,7 +14,7 @@ import pytest
 
 from onesided.core.errors import OnesidedError
 from onesided.data.read import cache as caches
-from onesided.data.read import images, threads
+from onesided.data.read import images, picture
 from onesided.data.read.cache import CacheEntry, DecodeCache, MappedImages
 from onesided.data.read.files import find_images
 from onesided.data.read.images import Decoded, decode_all
@@ -42,12 +42,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is worth a file, and a few images are saved at a time."""
     monkeypatch.setattr(caches, "WORTH_A_FILE", 0)
     monkeypatch.setattr(caches, "SYNC_BYTES", 5 * 3 * 8 * 8)
     monkeypatch.setattr(caches, "FORGET_BYTES", 1)
-    monkeypatch.setattr(threads, "CHUNK", 4)
+    monkeypatch.setattr(images, "CHUNK", 4)
 
 
 def read(folder: Path, cache: Path | None, size: tuple[int, int] | None = None) -> Decoded:
@@ -69,7 +69,7 @@ def entries(cache: Path) -> list[Path]:
     return [path for path in sorted(cache.iterdir()) if path.is_dir()]
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 def test_with_and_without_a_cache_everything_is_the_same(folder: Path, tmp_path: Path) -> None:
     plain = read(folder, None)
     assert [name for name, _ in plain.skipped] == ["05.png", "09.png", "22.png", "30.png"]
@@ -81,7 +81,7 @@ def test_with_and_without_a_cache_everything_is_the_same(folder: Path, tmp_path:
     assert isinstance(first.values, MappedImages)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 def test_the_second_start_opens_no_image(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,9 +93,9 @@ def test_the_second_start_opens_no_image(
     assert_same(read(folder, tmp_path / "cache"), before)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("change", ["time", "length", "new", "gone", "size", "known"])
-def test_what_changed_is_decoded_anew(folder: Path, tmp_path: Path, change: str) -> None:
+def test_what_changed_is_decoded_again(folder: Path, tmp_path: Path, change: str) -> None:
     read(folder, tmp_path / "cache")
     path, size, known = folder / "20.png", None, list(KNOWN)
     match change:
@@ -115,8 +115,8 @@ def test_what_changed_is_decoded_anew(folder: Path, tmp_path: Path, change: str)
             known[20] = True
     kept = DecodeCache(tmp_path / "cache")
     files = find_images(folder)
-    anew = decode_all(files, size=size, known=known, tolerate=0.2, cache=kept)
-    assert_same(anew, decode_all(files, size=size, known=known, tolerate=0.2))
+    again = decode_all(files, size=size, known=known, tolerate=0.2, cache=kept)
+    assert_same(again, decode_all(files, size=size, known=known, tolerate=0.2))
     assert len(entries(tmp_path / "cache")) == 2
 
 
@@ -125,20 +125,20 @@ def test_small_data_needs_no_file(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 def test_the_folder_says_that_it_may_be_deleted(folder: Path, tmp_path: Path) -> None:
     read(folder, tmp_path / "cache")
     assert "may be deleted" in (tmp_path / "cache" / "README.txt").read_text()
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("at", range(0, COUNT - 2, 5))
-def test_a_decode_that_was_stopped_goes_on_where_it_was(
+def test_decoding_that_was_stopped_resumes_there(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     whole = read(folder, tmp_path / "whole")
     decoded: list[str] = []
-    really = images.decode
+    really = picture.decode
 
     def decode(path: Path, **wanted: object) -> np.ndarray:
         if len(decoded) == at:
@@ -153,12 +153,12 @@ def test_a_decode_that_was_stopped_goes_on_where_it_was(
     before, at = list(decoded), 10_000
     decoded.clear()
     assert_same(read(folder, tmp_path / "cache"), whole)
-    # At most one unsaved piece, one chunk that other threads were at, and unreadable files.
+    # At most one unsaved part, one chunk that other threads were at, and unreadable files.
     assert len(decoded) <= COUNT - 2 - len(before) + 5 + 4 + 2
     assert names_of(entries(tmp_path / "cache")[0]) == ["index.json", "journal", "pixels"]
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 def test_pixels_beyond_and_lines_torn_by_a_kill_are_cut_off(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +176,7 @@ def test_pixels_beyond_and_lines_torn_by_a_kill_are_cut_off(
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Let decoding be stopped by the keyboard after as many images."""
-    really, done = images.decode, iter(range(count))
+    really, done = picture.decode, iter(range(count))
 
     def decode(path: Path, **wanted: object) -> np.ndarray:
         if next(done, None) is None:
@@ -186,10 +186,12 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(images, "decode", decode)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("file", ["pixels", "journal", "index.json"])
 @pytest.mark.parametrize("damage", ["cut", "gone", "garbled"])
-def test_a_damaged_entry_is_made_anew(folder: Path, tmp_path: Path, file: str, damage: str) -> None:
+def test_a_damaged_entry_is_made_again(
+    folder: Path, tmp_path: Path, file: str, damage: str
+) -> None:
     whole = read(folder, tmp_path / "cache")
     values = np.array(whole.values)
     path = entries(tmp_path / "cache")[0] / file
@@ -200,14 +202,14 @@ def test_a_damaged_entry_is_made_anew(folder: Path, tmp_path: Path, file: str, d
             path.unlink()
         case "garbled":
             path.write_bytes(b"{}\n" + path.read_bytes())
-    anew = read(folder, tmp_path / "cache")
-    np.testing.assert_array_equal(anew.values, values)
-    assert anew.kept == whole.kept
+    again = read(folder, tmp_path / "cache")
+    np.testing.assert_array_equal(again.values, values)
+    assert again.kept == whole.kept
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("unreadable", [["no", "table"], {"1000000": "is no image"}])
-def test_an_index_that_means_nothing_is_made_anew(
+def test_an_index_without_meaning_is_made_again(
     folder: Path, tmp_path: Path, unreadable: object
 ) -> None:
     whole = read(folder, tmp_path / "cache")
@@ -217,7 +219,7 @@ def test_an_index_that_means_nothing_is_made_anew(
     np.testing.assert_array_equal(read(folder, tmp_path / "cache").values, values)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_chunks")
 def test_rows_taken_from_the_file_are_copies_that_outlive_it(folder: Path, tmp_path: Path) -> None:
     mapped, plain = read(folder, tmp_path / "cache").values, read(folder, None).values
     rows = np.array([7, 0, 30, 7])
@@ -232,8 +234,8 @@ def test_rows_taken_from_the_file_are_copies_that_outlive_it(folder: Path, tmp_p
         mapped[0] = 0
 
 
-@pytest.mark.usefixtures("small_pieces")
-def test_a_full_disk_is_told_before_and_while_decoding(
+@pytest.mark.usefixtures("small_chunks")
+def test_a_full_disk_is_reported_before_and_while_decoding(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = namedtuple("usage", "total used free")
@@ -246,8 +248,8 @@ def test_a_full_disk_is_told_before_and_while_decoding(
         read(folder, tmp_path / "file" / "cache")
 
 
-@pytest.mark.usefixtures("small_pieces")
-def test_too_many_unreadable_files_are_told_from_the_cache_too(
+@pytest.mark.usefixtures("small_chunks")
+def test_too_many_unreadable_files_are_reported_from_the_cache_too(
     folder: Path, tmp_path: Path
 ) -> None:
     read(folder, tmp_path / "cache")
@@ -280,7 +282,7 @@ def start(folder: Path, cache: Path, wait: float) -> subprocess.Popen[str]:
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
-def test_killed_or_side_by_side_processes_end_with_one_whole_entry(
+def test_killed_or_side_by_side_processes_end_with_one_complete_entry(
     folder: Path, tmp_path: Path
 ) -> None:
     cache = tmp_path / "cache"
@@ -301,8 +303,8 @@ def test_killed_or_side_by_side_processes_end_with_one_whole_entry(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such lock on Windows")
-@pytest.mark.usefixtures("small_pieces")
-def test_a_writer_looks_at_its_folder_only_when_no_other_can_rename_it(
+@pytest.mark.usefixtures("small_chunks")
+def test_a_writer_checks_its_folder_only_when_no_other_can_rename_it(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = []
@@ -319,7 +321,7 @@ def test_a_writer_looks_at_its_folder_only_when_no_other_can_rename_it(
 
 
 def test_an_index_is_small_and_can_be_read_by_people(
-    folder: Path, tmp_path: Path, small_pieces: None
+    folder: Path, tmp_path: Path, small_chunks: None
 ) -> None:
     read(folder, tmp_path / "cache")
     index = json.loads((entries(tmp_path / "cache")[0] / "index.json").read_text())

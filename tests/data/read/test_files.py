@@ -89,7 +89,7 @@ def test_links_that_lead_in_circles_end(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a/image.png", "b/image.png"]
 
 
-def test_a_link_that_sorts_first_does_not_rename_the_real_place(tmp_path: Path) -> None:
+def test_a_link_that_sorts_first_does_not_rename_the_real_folder(tmp_path: Path) -> None:
     touch(tmp_path / "real" / "deep" / "image.png")
     (tmp_path / "alias").symlink_to(tmp_path / "real" / "deep")
     assert names(tmp_path) == ["real/deep/image.png"]

@@ -11,7 +11,7 @@ from onesided.data.problem.dataset import Scenario
 from onesided.data.read import cache
 from onesided.data.read.cache import DecodeCache, MappedImages
 from onesided.data.read.folder import OneSided, read_class_folders, read_folders
-from onesided.data.read.images import decode
+from onesided.data.read.picture import decode
 from onesided.storage.names import printable
 from tests.data.image_files import gradient, tiff_bytes, write_png
 
@@ -60,7 +60,7 @@ def test_the_current_folder_is_called_by_its_name(
     assert names[-1] == "buildings/16.png"
 
 
-def test_folders_of_one_name_are_told_apart_by_their_role(tmp_path: Path) -> None:
+def test_folders_of_one_name_are_distinguished_by_their_role(tmp_path: Path) -> None:
     first = fill(tmp_path / "a" / "images", range(3))
     second = fill(tmp_path / "b" / "images", range(3, 6))
     third = fill(tmp_path / "positive", range(6, 8))
@@ -254,10 +254,10 @@ def test_class_folders_are_numbered_by_name(tmp_path: Path) -> None:
 def test_class_folders_take_size_and_channels_of_a_run(tmp_path: Path) -> None:
     fill(tmp_path / "a", range(2), (8, 8))
     fill(tmp_path / "b", range(2, 4), (8, 8))
-    told: list[str] = []
-    samples = read_class_folders(tmp_path, size=(16, 16), channels=3, notify=told.append)
+    notices: list[str] = []
+    samples = read_class_folders(tmp_path, size=(16, 16), channels=3, notify=notices.append)
     assert samples.sample_shape == (3, 16, 16)
-    assert len(told) == 1
+    assert len(notices) == 1
 
 
 def test_class_folders_keep_what_was_skipped(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ import pytest
 from PIL import Image
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound
-from onesided.data.read import picture, threads
-from onesided.data.read.images import SIDES, Decoded, choose_size, decode, decode_all, find_images
+from onesided.data.read import images, picture
+from onesided.data.read.files import find_images
+from onesided.data.read.images import SIDES, Decoded, choose_size, decode_all
+from onesided.data.read.picture import decode
 from tests.data.image_files import found, gradient, noise, tiff_bytes, write_png
 
 NOT_AN_IMAGE = "is not an image, or of an unknown kind"
@@ -40,7 +42,7 @@ def test_workers_and_chunks_do_not_change_the_result(
     broken = (3, 17, 18)
     files = find_images(many(tmp_path, 40, broken))
     alone = decode_all(files, size=(6, 6), tolerate=0.1, workers=1)
-    monkeypatch.setattr(threads, "CHUNK", chunk)
+    monkeypatch.setattr(images, "CHUNK", chunk)
     crowd = decode_all(files, size=(6, 6), tolerate=0.1, workers=4)
     np.testing.assert_array_equal(alone.values, crowd.values)
     assert (alone.kept, alone.digests) == (crowd.kept, crowd.digests)
@@ -84,7 +86,9 @@ def test_as_many_may_be_unreadable_as_are_tolerated(
             decode_all(files, tolerate=tolerate, what="damaged/")
 
 
-def test_too_many_unreadable_files_are_told_with_the_first_and_its_reason(tmp_path: Path) -> None:
+def test_too_many_unreadable_files_are_reported_with_the_first_and_its_reason(
+    tmp_path: Path,
+) -> None:
     files = find_images(many(tmp_path, 10, (4, 7)))
     with pytest.raises(DataError) as caught:
         decode_all(files, what="damaged/")
@@ -208,7 +212,7 @@ def test_grey_among_colour_is_repeated_with_one_notice(tmp_path: Path) -> None:
     assert "grey0.png" in notice
 
 
-def test_grey_alone_stays_grey_without_notice(tmp_path: Path) -> None:
+def test_only_grey_images_stay_grey_without_notice(tmp_path: Path) -> None:
     files = found(*(write_png(tmp_path / f"{row}.png", row, (8, 8)) for row in range(3)))
     decoded = decode_all(files)
     assert decoded.values.shape == (3, 1, 8, 8)
@@ -249,11 +253,11 @@ def test_dark_16_bit_images_are_noticed(tmp_path: Path) -> None:
     assert decode_all(found(dark, bright)).notices == ()
 
 
-def test_progress_rises_to_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "CHUNK", 4)
-    told: list[tuple[int, int]] = []
-    decode_all(find_images(many(tmp_path, 10)), progress=lambda *step: told.append(step))
-    assert told == [(done, 20) for done in (4, 8, 10, 14, 18, 20)]
+def test_progress_rises_to_the_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "CHUNK", 4)
+    steps: list[tuple[int, int]] = []
+    decode_all(find_images(many(tmp_path, 10)), progress=lambda *step: steps.append(step))
+    assert steps == [(done, 20) for done in (4, 8, 10, 14, 18, 20)]
 
 
 def test_sizes_and_formats_mix(tmp_path: Path) -> None:

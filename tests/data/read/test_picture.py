@@ -292,7 +292,7 @@ def test_our_limit_is_below_the_one_at_which_pillow_warns() -> None:
     assert picture.MAXIMUM_PIXELS < Image.MAX_IMAGE_PIXELS
 
 
-def test_a_header_tells_what_decoding_will_give(tmp_path: Path) -> None:
+def test_a_header_equals_what_decoding_gives(tmp_path: Path) -> None:
     assert read_header(write_png(tmp_path / "a.png", shape=(9, 5, 3))) == Header(9, 5, 3, False)
     assert read_header(write_png(tmp_path / "b.png", shape=(9, 5))) == Header(9, 5, 1, False)
 

@@ -104,7 +104,7 @@ def test_a_missing_geometry_is_refused() -> None:
         building_window(polygon_from_wkt("POINT (3 3)"))
 
 
-def test_without_shapely_people_are_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_shapely_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> object:
         raise ImportError(name)
 
@@ -140,7 +140,7 @@ def test_shrinking_averages_instead_of_picking_pixels() -> None:
     assert np.abs(small.astype(int) - 127).max() <= 2
 
 
-def test_what_lies_outside_the_image_is_black_and_the_rest_keeps_its_place() -> None:
+def test_parts_outside_the_image_are_black_and_the_rest_keeps_its_position() -> None:
     image = np.full((2, 20, 20), 200, np.uint8)
     corner = cut(image, (-8, -8, 8, 8), 16)
     assert (corner[:, :8] == 0).all()

@@ -8,7 +8,7 @@ import pytest
 
 from onesided.core.errors import DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
-from onesided.data.read.images import decode
+from onesided.data.read.picture import decode
 from onesided.data.read.table import read_table
 from onesided.storage.names import printable, spreadsheet_safe
 from onesided.storage.table import open_table

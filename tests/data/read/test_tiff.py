@@ -114,7 +114,7 @@ def test_many_channels_of_16_bits_are_scaled_to_8(tmp_path: Path) -> None:
 
 
 @needs_tifffile
-def test_many_channels_are_turned_and_resized_like_pictures(tmp_path: Path) -> None:
+def test_many_channels_are_rotated_and_resized_like_pictures(tmp_path: Path) -> None:
     pixels = gradient(5, 4, 6)
     turned = decode(written(tmp_path, tiff_bytes(pixels, extra=(0, 0, 0), orientation=3)))
     np.testing.assert_array_equal(turned, pixels[::-1, ::-1].transpose(2, 0, 1))

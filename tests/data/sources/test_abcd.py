@@ -97,7 +97,7 @@ def test_the_papers_numbers_are_the_defaults() -> None:
     np.testing.assert_allclose(255 * np.array(entry.std), std)
 
 
-def test_a_missing_or_damaged_pair_is_skipped_and_told(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_pair_is_skipped_and_reported(tmp_path: Path) -> None:
     fake = pairs_in(tmp_path, pairs=60)
     (fake.folder / "patch-pairs" / "patch-pair_3.tif").unlink()
     (fake.folder / "patch-pairs" / "patch-pair_7.tif").write_bytes(b"II*\0")
@@ -110,7 +110,7 @@ def test_a_missing_or_damaged_pair_is_skipped_and_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "message"),
     [
         (lambda text: text + "../../secret.tif,1\n", r"line 5 is '\.\./\.\./secret\.tif,1'"),
         (lambda text: text + "patch-pair_1.tif,2\n", "line 5 is"),
@@ -119,12 +119,12 @@ def test_a_missing_or_damaged_pair_is_skipped_and_told(tmp_path: Path) -> None:
     ],
 )
 def test_lists_that_cannot_be_are_refused(
-    spoil: Callable[[str], str], told: str, tmp_path: Path
+    spoil: Callable[[str], str], message: str, tmp_path: Path
 ) -> None:
     fake = pairs_in(tmp_path)
     path = fake.folder / "5fold-list" / "cv2-test.csv"
     path.write_text(spoil(path.read_text()))
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         load_abcd(tmp_path)
 
 
@@ -141,7 +141,7 @@ def test_missing_files_are_named_with_where_to_get_them(tmp_path: Path) -> None:
             load_abcd(root)
 
 
-def test_a_check_tells_which_pairs_are_missing(tmp_path: Path) -> None:
+def test_a_check_reports_which_pairs_are_missing(tmp_path: Path) -> None:
     assert [status.state for status in inspect_abcd(tmp_path)] == ["missing"]
     fake = pairs_in(tmp_path)
     gone = fake.folder / "patch-pairs" / "patch-pair_3.tif"

@@ -134,7 +134,7 @@ def test_class_names_come_from_the_meta_file(tmp_path: Path) -> None:
         (write_cifar10_python, "cifar-10-batches-py", "batches.meta"),
     ],
 )
-def test_without_a_meta_file_the_known_names_serve(
+def test_without_a_meta_file_the_known_names_are_used(
     tmp_path: Path, write: Write, folder: str, meta: str
 ) -> None:
     write(tmp_path)
@@ -194,7 +194,9 @@ def test_a_pickle_that_is_not_a_batch_is_refused(
         load_cifar10(tmp_path)
 
 
-def test_an_empty_root_is_told_what_belongs_there_and_where_it_comes_from(tmp_path: Path) -> None:
+def test_for_an_empty_root_the_error_names_files_and_address(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(DataNotFound) as raised:
         load_cifar10(tmp_path)
     message = str(raised.value)
@@ -212,7 +214,7 @@ def test_one_missing_file_is_named(tmp_path: Path) -> None:
         load_cifar10(tmp_path)
 
 
-def test_a_complete_python_layout_serves_beside_a_broken_binary_one(tmp_path: Path) -> None:
+def test_a_complete_python_layout_is_read_beside_a_broken_binary_one(tmp_path: Path) -> None:
     write_cifar10_binary(tmp_path)
     write_cifar10_python(tmp_path)
     (tmp_path / "cifar-10-batches-bin" / "data_batch_4.bin").unlink()

@@ -40,14 +40,14 @@ def silent(done: int, total: int | None) -> None:
     """Ignore progress."""
 
 
-def test_a_file_arrives_whole_and_progress_ends_at_its_size(site: Site, tmp_path: Path) -> None:
-    heard: list[tuple[int, int | None]] = []
-    path = download(archive_at(site), tmp_path, lambda done, total: heard.append((done, total)))
+def test_a_file_arrives_complete_and_progress_ends_at_its_size(site: Site, tmp_path: Path) -> None:
+    reported: list[tuple[int, int | None]] = []
+    path = download(archive_at(site), tmp_path, lambda done, total: reported.append((done, total)))
     assert path == tmp_path / "set.bin"
     assert path.read_bytes() == CONTENTS
-    assert heard[-1] == (len(CONTENTS), len(CONTENTS))
-    assert heard == sorted(heard)
-    assert len(heard) > 2
+    assert reported[-1] == (len(CONTENTS), len(CONTENTS))
+    assert reported == sorted(reported)
+    assert len(reported) > 2
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -76,7 +76,7 @@ def test_what_is_already_complete_is_not_fetched(site: Site, tmp_path: Path, nam
     assert site.asked == []
 
 
-def test_a_part_that_is_too_long_is_fetched_anew(site: Site, tmp_path: Path) -> None:
+def test_a_part_that_is_too_long_is_fetched_again(site: Site, tmp_path: Path) -> None:
     (tmp_path / "set.bin.part").write_bytes(CONTENTS + b"more")
     assert download(archive_at(site), tmp_path, silent).read_bytes() == CONTENTS
     assert site.asked == [None]
@@ -117,13 +117,13 @@ def test_more_bytes_than_announced_do_not_fill_the_disk(site: Site, tmp_path: Pa
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 1000
 
 
-def test_a_server_without_lengths_will_do(site: Site, tmp_path: Path) -> None:
+def test_a_server_without_lengths_is_accepted(site: Site, tmp_path: Path) -> None:
     site.says_length = False
     assert download(archive_at(site), tmp_path, silent).read_bytes() == CONTENTS
 
 
-def test_no_network_is_said_with_address_and_place(tmp_path: Path) -> None:
-    address = "http://127.0.0.1:1/set.tar.gz"  # port 1: nobody listens there
+def test_without_a_network_the_error_names_address_and_folder(tmp_path: Path) -> None:
+    address = "http://127.0.0.1:1/set.tar.gz"  # nothing listens on port 1
     with pytest.raises(DataNotFound) as raised:
         download(Archive(address, 10, "0" * 32, folder="deep"), tmp_path, silent)
     message = str(raised.value)
@@ -131,7 +131,7 @@ def test_no_network_is_said_with_address_and_place(tmp_path: Path) -> None:
     assert f"put it into {tmp_path / 'deep'}" in message
 
 
-def test_a_file_that_is_gone_from_the_server_is_said_so(site: Site, tmp_path: Path) -> None:
+def test_a_file_that_is_gone_from_the_server_is_reported(site: Site, tmp_path: Path) -> None:
     site.status = 404
     with pytest.raises(DataNotFound, match=r"cannot be reached .*404"):
         download(archive_at(site), tmp_path, silent)
@@ -159,7 +159,7 @@ def test_a_tarball_is_unpacked_and_replaces_what_was_there(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("outside", ["../outside.txt", "set/../../outside.txt"])
 @pytest.mark.parametrize("kind", ["file", "link"])
-def test_a_tarball_that_reaches_outside_is_refused_whole(
+def test_a_tarball_that_reaches_outside_is_refused_as_a_whole(
     tmp_path: Path, outside: str, kind: str
 ) -> None:
     root = tmp_path / "root"
@@ -216,7 +216,7 @@ FILES = {"a": b"aa", "b": b"bb", "c": b"cc", "d": b"dd"}
 NOWHERE = Archive("http://127.0.0.1:1/set.tar.gz", 1, "0" * 32)
 
 
-def test_check_tells_good_missing_short_and_changed_files_apart(
+def test_check_distinguishes_good_missing_short_and_changed_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = register(monkeypatch, Layout(("set",), (NOWHERE,), expected(FILES)))
@@ -233,7 +233,7 @@ def test_check_tells_good_missing_short_and_changed_files_apart(
     )
 
 
-def test_check_looks_into_a_gz_and_not_at_how_it_was_compressed(
+def test_check_compares_the_contents_of_a_gz_and_not_its_compression(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = expected({"a": b"aa", "b": b"bb"}, may_be_gzipped=True)
@@ -244,7 +244,7 @@ def test_check_looks_into_a_gz_and_not_at_how_it_was_compressed(
     assert (good.state, cut.state) == ("good", "wrong contents")
 
 
-def test_check_looks_at_the_layout_that_is_there(tmp_path: Path) -> None:
+def test_check_compares_the_layout_that_is_there(tmp_path: Path) -> None:
     write_cifar10_python(tmp_path)
     statuses = check("cifar10", tmp_path)
     assert {status.path.parent.name for status in statuses} == {"cifar-10-batches-py"}

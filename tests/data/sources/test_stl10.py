@@ -24,7 +24,7 @@ def test_all_three_parts_are_read_upright(tmp_path: Path) -> None:
     assert source.train.kind == "photograph"
 
 
-def test_nobody_knows_the_classes_of_the_unlabelled_part(tmp_path: Path) -> None:
+def test_the_classes_of_the_unlabelled_part_are_unknown(tmp_path: Path) -> None:
     write_stl10(tmp_path)
     unlabelled = load_stl10(tmp_path).unlabelled
     assert unlabelled is not None

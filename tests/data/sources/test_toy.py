@@ -41,7 +41,7 @@ def test_toys_are_the_same_every_time(name: str) -> None:
     np.testing.assert_array_equal(first.train.classes, second.train.classes)
 
 
-def test_people_do_not_see_toys_in_the_list() -> None:
+def test_toys_are_not_in_the_list_for_people() -> None:
     listed = {name for name, entry in SOURCES.items() if entry.listed}
     assert listed >= {"digits", "fashion-mnist", "cifar10", "cifar100", "stl10"}
     assert not {"toy-vectors", "toy-images"} & listed

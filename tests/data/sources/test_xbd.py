@@ -16,11 +16,10 @@ from onesided.core.labels import POSITIVE
 from onesided.data.problem.split import SplitRecipe, split_source
 from onesided.data.read.polygons import cut
 from onesided.data.sources import SOURCES
-from onesided.data.sources.by_hand import PreparedFiles
-from onesided.data.sources.xbd.cut import COLUMNS
+from onesided.data.sources.download import PreparedFiles
 from onesided.data.sources.xbd.labels import CLASS_NAMES, find_tiles
 from onesided.data.sources.xbd.load import inspect_xbd, load_xbd
-from onesided.data.sources.xbd.prepare import prepare_xbd
+from onesided.data.sources.xbd.prepare import COLUMNS, prepare_xbd
 from tests.geo.fakes import FakeEvent, add_feature, write_xbd_event
 
 SIDE = 160
@@ -83,7 +82,7 @@ def test_a_crop_shows_the_building_with_half_its_size_around_it(tmp_path: Path) 
         np.testing.assert_array_equal(crop, cut(image, window, 64))
 
 
-def test_the_drawn_damage_can_be_seen_in_the_crops(tmp_path: Path) -> None:
+def test_the_drawn_damage_is_visible_in_the_crops(tmp_path: Path) -> None:
     write_xbd_event(tmp_path, seed=3, tiles=2, buildings_per_tile=36, size=512)
     prepared(tmp_path)
     train = load_xbd(tmp_path).train
@@ -153,8 +152,8 @@ def test_what_needs_care_is_cut_and_counted(wkt: str, counted: str, tmp_path: Pa
 def test_things_that_are_no_buildings_and_repeated_uids_are_left_out(tmp_path: Path) -> None:
     label = event_in(tmp_path, tiles=1).labels[0]
     add_feature(label, INSIDE, "destroyed", feature_type="lava")
-    add_feature(label, INSIDE, "destroyed", uid="twin")
-    add_feature(label, INSIDE, "no-damage", uid="twin")
+    add_feature(label, INSIDE, "destroyed", uid="same")
+    add_feature(label, INSIDE, "no-damage", uid="same")
     result = prepared(tmp_path)
     assert result.left_out == {"not buildings": 1, "listed twice in their tile": 1}
     assert result.counts["crops"] == 10
@@ -176,7 +175,7 @@ def test_neither_gdal_nor_a_library_of_maps_is_needed(
     assert prepared(tmp_path).counts["crops"] == len(load_xbd(tmp_path).train) == 18
 
 
-def test_without_shapely_people_are_told_before_anything_is_written(
+def test_without_shapely_the_error_comes_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event_in(tmp_path)
@@ -186,7 +185,7 @@ def test_without_shapely_people_are_told_before_anything_is_written(
     assert not (tmp_path / "xbd-crops").exists()
 
 
-def test_a_tile_in_two_places_counts_once(tmp_path: Path) -> None:
+def test_a_tile_in_two_folders_counts_once(tmp_path: Path) -> None:
     event_in(tmp_path)
     write_xbd_event(tmp_path, seed=0, tiles=2, buildings_per_tile=9, size=SIDE, layout="event")
     assert len(find_tiles(tmp_path)) == 2
@@ -201,7 +200,7 @@ def test_the_labels_from_before_the_disaster_are_not_read(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (
             lambda event: event.images[0].write_bytes(event.images[0].read_bytes()[:900]),
@@ -213,8 +212,8 @@ def test_the_labels_from_before_the_disaster_are_not_read(tmp_path: Path) -> Non
         (lambda event: event.labels[0].write_text('{"features": {}}'), "is no label file"),
     ],
 )
-def test_a_few_unreadable_tiles_are_told_and_many_are_refused(
-    damage: Callable[[FakeEvent], object], told: str, tmp_path: Path
+def test_a_few_unreadable_tiles_are_reported_and_many_are_refused(
+    damage: Callable[[FakeEvent], object], message: str, tmp_path: Path
 ) -> None:
     few, many = tmp_path / "few", tmp_path / "many"
     damage(write_xbd_event(few, seed=0, tiles=20, buildings_per_tile=1, size=32))
@@ -222,7 +221,7 @@ def test_a_few_unreadable_tiles_are_told_and_many_are_refused(
     assert result.counts["crops"] == 19
     ((file, reason),) = result.skipped
     assert file.startswith("volcano-miniature_00000000")
-    assert told in reason
+    assert message in reason
     damage(event_in(many))
     with pytest.raises(DataError, match=r"1 of 2 tiles in .* cannot be read\. The first: volcano"):
         prepared(many)
@@ -268,19 +267,19 @@ def test_after_an_interruption_the_same_files_come_out(scar: str, tmp_path: Path
             file.write(b'{"tile": "vol')
     elif scar == "lost bytes":
         (folder / "crops.npy.part").write_bytes(b"")
-    heard: list[int] = []
-    prepare_xbd(broken, lambda done, total: heard.append(done))
-    assert heard == ([1, 2, 3, 4] if scar == "lost bytes" else [3, 4])
+    reported: list[int] = []
+    prepare_xbd(broken, lambda done, total: reported.append(done))
+    assert reported == ([1, 2, 3, 4] if scar == "lost bytes" else [3, 4])
     assert contents(broken) == contents(whole)
     assert set(contents(whole)) == {"crops.npy", "buildings.csv", "summary.json"}
 
 
-def test_work_that_is_done_is_not_done_again_but_new_tiles_are_seen(tmp_path: Path) -> None:
+def test_finished_work_is_not_done_again_but_new_tiles_are_cut(tmp_path: Path) -> None:
     event_in(tmp_path)
-    heard: list[int] = []
+    reported: list[int] = []
     first = prepared(tmp_path)
-    second = prepare_xbd(tmp_path, lambda done, total: heard.append(done))
-    assert (heard, second) == ([], first)
+    second = prepare_xbd(tmp_path, lambda done, total: reported.append(done))
+    assert (reported, second) == ([], first)
     write_xbd_event(tmp_path, seed=5, tiles=1, buildings_per_tile=4, size=64, event="flood-new")
     assert prepared(tmp_path).counts["crops"] == 22
     assert set(load_xbd(tmp_path).train.groups["event"]) == {"volcano-miniature", "flood-new"}
@@ -341,7 +340,7 @@ def test_the_papers_numbers_are_the_defaults() -> None:
     np.testing.assert_allclose(255 * np.array(entry.std), [35.2087, 33.5893, 38.6644])
 
 
-def test_without_prepared_crops_people_are_told_what_to_do(tmp_path: Path) -> None:
+def test_without_prepared_crops_the_error_says_what_to_do(tmp_path: Path) -> None:
     event_in(tmp_path)
     for root in (None, tmp_path):
         with pytest.raises(DataNotFound) as missing:
@@ -352,7 +351,7 @@ def test_without_prepared_crops_people_are_told_what_to_do(tmp_path: Path) -> No
         assert f"onesided data prepare xbd --root {root or 'DATA'} --accept-licence" in message
 
 
-def test_a_folder_without_xbd_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_xbd_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataNotFound, match="There is no xBD in"):
         prepared(tmp_path)
     with pytest.raises(DataNotFound, match="There is no xBD in"):
@@ -385,7 +384,7 @@ def test_a_check_finds_what_changed(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("crops.npy", b"no array", "crops.npy is damaged"),
         ("crops.npy", b"", "crops.npy is damaged"),
@@ -397,12 +396,12 @@ def test_a_check_finds_what_changed(
     ],
 )
 def test_damaged_crops_are_refused_with_what_to_do(
-    name: str, content: bytes, told: str, tmp_path: Path
+    name: str, content: bytes, message: str, tmp_path: Path
 ) -> None:
     event_in(tmp_path)
     prepared(tmp_path)
     (tmp_path / "xbd-crops" / name).write_bytes(content)
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         load_xbd(tmp_path)
 
 
@@ -415,7 +414,7 @@ def test_an_array_of_objects_is_not_executed(tmp_path: Path) -> None:
         load_xbd(tmp_path)
 
 
-def test_a_full_disk_is_told_and_the_work_goes_on_later(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_the_work_resumes_later(tmp_path: Path) -> None:
     event_in(tmp_path)
     (tmp_path / "xbd-crops").write_text("a file where the folder should be")
     with pytest.raises(DataError, match="cannot be written"):

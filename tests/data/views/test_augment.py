@@ -41,7 +41,7 @@ def batch_of(kind: ImageKind) -> Tensor:
 
 
 def ramps(count: int) -> Tensor:
-    """Two channels that hold x and y: a view then tells where its pixels came from."""
+    """Two channels that hold x and y: a view then shows where its pixels came from."""
     x = (torch.arange(RAMP_SIDE) * RAMP_STEP).expand(RAMP_SIDE, RAMP_SIDE)
     return torch.stack([x, x.T]).to(torch.uint8).repeat(count, 1, 1, 1)
 
@@ -59,7 +59,7 @@ def where_read(views: Tensor) -> tuple[Tensor, Tensor]:
 @each_kind
 @each_strength
 @pytest.mark.parametrize("part", [slice(0, 12), slice(12, 24), slice(5, 6), slice(7, 7)])
-def test_a_shard_gets_the_very_rows_of_the_whole_view(
+def test_a_shard_gets_the_same_rows_as_the_whole_view(
     kind: ImageKind, strength: Augment, part: slice
 ) -> None:
     values, mine, whole = batch_of(kind), seeded(4), seeded(4)
@@ -90,7 +90,7 @@ def test_views_of_any_shape_keep_it_and_stay_between_black_and_white(
 
 @each_kind
 @each_random_strength
-def test_the_generator_alone_decides(kind: ImageKind, strength: Augment) -> None:
+def test_only_the_generator_decides(kind: ImageKind, strength: Augment) -> None:
     values, untouched = batch_of(kind), torch.get_rng_state()
     view = augment(values, kind, strength, seeded(1))
     assert torch.equal(view, augment(values, kind, strength, seeded(1)))
@@ -159,26 +159,26 @@ def test_photographs_are_cropped_to_whole_pixels_and_half_are_mirrored() -> None
     assert size.prod(dim=1).min().item() == pytest.approx(0.2 * RAMP_SIDE**2, rel=0.05)
 
 
-def mirrored_and_turned(strength: Augment) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return signs of x, y and determinant, and whether the view is turned."""
+def mirrored_and_rotated(strength: Augment) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return signs of x, y and determinant, and whether the view is rotated."""
     linear, _ = where_read(augment(ramps(3000), "remote", strength, seeded()))
     across, down = torch.diagonal(linear, dim1=1, dim2=2).sign().T
-    turned = linear[:, [0, 1], [1, 0]].abs().amax(dim=1) > 1e-3
-    return across, down, torch.linalg.det(linear).sign(), turned
+    rotated = linear[:, [0, 1], [1, 0]].abs().amax(dim=1) > 1e-3
+    return across, down, torch.linalg.det(linear).sign(), rotated
 
 
-def test_a_weak_remote_view_is_mirrored_or_flipped_or_turned_but_never_two_of_them() -> None:
-    across, down, orientation, turned = mirrored_and_turned(Augment.WEAK)
-    assert (orientation[turned] > 0).all()
-    assert ((across > 0) | (down > 0))[~turned].all()
-    assert turned.double().mean().item() == pytest.approx(1 / 3, abs=0.03)
+def test_a_weak_remote_view_is_mirrored_or_flipped_or_rotated_but_never_two_of_them() -> None:
+    across, down, orientation, rotated = mirrored_and_rotated(Augment.WEAK)
+    assert (orientation[rotated] > 0).all()
+    assert ((across > 0) | (down > 0))[~rotated].all()
+    assert rotated.double().mean().item() == pytest.approx(1 / 3, abs=0.03)
     for sign in (across, down):
-        assert ((sign < 0) & ~turned).double().mean().item() == pytest.approx(1 / 6, abs=0.025)
+        assert ((sign < 0) & ~rotated).double().mean().item() == pytest.approx(1 / 6, abs=0.025)
 
 
-def test_a_strong_remote_view_is_always_turned_and_half_are_mirror_images() -> None:
-    _, _, orientation, turned = mirrored_and_turned(Augment.STRONG)
-    assert turned.double().mean() > 0.99
+def test_a_strong_remote_view_is_always_rotated_and_half_are_mirror_images() -> None:
+    _, _, orientation, rotated = mirrored_and_rotated(Augment.STRONG)
+    assert rotated.double().mean() > 0.99
     assert (orientation < 0).double().mean().item() == pytest.approx(0.5, abs=0.03)
 
 
@@ -232,7 +232,7 @@ def test_digits_and_vectors_are_changed_little_as_it_is(kind: ImageKind) -> None
         assert torch.equal(augment(batch_of(kind), kind, gentler, seeded()), as_published)
 
 
-def test_turns_are_uniform_over_the_whole_circle() -> None:
+def test_rotations_are_uniform_over_the_whole_circle() -> None:
     linear, _ = where_read(augment(ramps(6000), "remote", Augment.WEAK, seeded()))
     # The crop stretches each axis by its own positive factor, which a row's norm undoes.
     cosine, sine = (linear[:, 0] / linear[:, 0].norm(dim=1, keepdim=True)).T
@@ -241,15 +241,15 @@ def test_turns_are_uniform_over_the_whole_circle() -> None:
 
 
 @each_random_strength
-def test_remote_colours_stay_and_only_turned_corners_are_black(strength: Augment) -> None:
+def test_remote_colours_stay_and_only_rotated_corners_are_black(strength: Augment) -> None:
     colour = torch.tensor([40, 90, 200, 10, 120, 250], dtype=torch.uint8)[:, None, None]
     views = augment(colour.repeat(200, 1, 20, 20), "remote", strength, seeded())
     black = views == 0
     kept = torch.isclose(views, colour.float() / 255, atol=1e-6)
     assert (black ^ kept).all()
     assert not black[:, :, 4:16, 4:16].any()
-    turned = 1 / 3 if strength == Augment.WEAK else 1
-    assert black.flatten(1).any(dim=1).double().mean().item() == pytest.approx(turned, abs=0.1)
+    rotated = 1 / 3 if strength == Augment.WEAK else 1
+    assert black.flatten(1).any(dim=1).double().mean().item() == pytest.approx(rotated, abs=0.1)
 
 
 @each_random_strength
@@ -259,7 +259,7 @@ def test_digits_move_within_their_ranges_and_are_never_mirrored(strength: Augmen
     determinant = torch.linalg.det(poses[:, :, :2])
     assert determinant.rsqrt().min().item() == pytest.approx(1 - ranges.scale, abs=0.01)
     assert determinant.rsqrt().max().item() == pytest.approx(1 + ranges.scale, abs=0.01)
-    # The first column is the turned x axis; the slant only moves the second.
+    # The first column is the rotated x axis; the slant only moves the second.
     degrees = torch.rad2deg(torch.atan2(poses[:, 1, 0], poses[:, 0, 0]))
     assert degrees.abs().max().item() == pytest.approx(ranges.degrees, abs=0.1)
     shift = poses[:, :, 2].abs().amax(dim=0)
@@ -363,6 +363,6 @@ def test_vectors_stay_in_the_range_of_each_feature_and_follow_its_scale(strength
 
 
 @each_random_strength
-def test_a_vector_alone_has_no_donor_and_stays(strength: Augment) -> None:
+def test_a_single_vector_has_no_donor_and_stays(strength: Augment) -> None:
     values = torch.randn(1, 9, generator=seeded())
     assert torch.equal(augment(values, "vector", strength, seeded()), values)

@@ -81,7 +81,7 @@ def test_each_operation_follows_its_formula(seed: int, factor: float, turn: floa
 
 
 @pytest.mark.parametrize("turn", [-1 / 6, -0.1, 0.0, 0.05, 1 / 6])
-def test_hues_of_pure_and_tied_colours_turn_too(turn: float) -> None:
+def test_hues_of_pure_and_tied_colours_shift_too(turn: float) -> None:
     levels = torch.tensor([0.0, 0.5, 1.0])
     images = torch.cartesian_prod(levels, levels, levels).T.reshape(1, 3, 3, 9).clone()
     expected = loop_hue(images[0].double().numpy(), turn)

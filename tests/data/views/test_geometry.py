@@ -13,7 +13,7 @@ from scipy.stats import ks_2samp
 from torch import Tensor
 
 from onesided.data.views.geometry import (
-    PIECE,
+    BLOCK,
     after,
     blacken_boxes_,
     blacken_outside_,
@@ -89,9 +89,9 @@ def test_cropping_equals_pil(height: int, width: int, channels: int, seed: int) 
             np.testing.assert_allclose(seen.numpy(), np.asarray(expected), atol=1e-4)
 
 
-def test_large_batches_worked_on_in_pieces_equal_single_rows() -> None:
+def test_large_batches_worked_on_in_blocks_equal_single_rows() -> None:
     images = noise_images(11, 6, 81, 83)
-    assert images[0].numel() < PIECE / 2 < PIECE < images.numel()
+    assert images[0].numel() < BLOCK / 2 < BLOCK < images.numel()
     maps = windows(random_boxes(11, 81, 83, seeded()), 81, 83)
     rows = [resample(images[row : row + 1], maps[row : row + 1]) for row in range(11)]
     assert torch.equal(resample(images, maps), torch.cat(rows))
@@ -108,7 +108,7 @@ def test_flips_mirror_pixel_by_pixel() -> None:
 
 @pytest.mark.parametrize("degrees", [-171.3, -33.0, 12.5, 77.7, 140.2])
 @pytest.mark.parametrize(("height", "width"), [(16, 16), (9, 20)])
-def test_a_turn_and_its_black_corners_equal_pil(degrees: float, height: int, width: int) -> None:
+def test_rotations_and_black_corners_equal_pil(degrees: float, height: int, width: int) -> None:
     images = noise_images(1, 1, height, width).clamp(min=1)
     turn = rotations(torch.tensor([degrees]))
     view = resample(images, turn)

@@ -1,4 +1,4 @@
-"""The second noun of the line: a PU problem, as rows of larger sets."""
+"""A PU problem, as rows of larger sets."""
 
 import hashlib
 from collections.abc import Iterable
@@ -55,8 +55,8 @@ class Joined:
 class PUDataset:
     """Rows of a PU problem; row i is the identity of sample i for the whole run.
 
-    `truth` is for evaluation and for methods that declare it; it is UNKNOWN where
-    nobody knows. `negative` marks rows known to be negative; None where there are none.
+    `truth` is for evaluation and for methods that declare the need; it may be UNKNOWN.
+    `negative` marks rows known to be negative; None where there are none.
     """
 
     values: Selection
@@ -70,7 +70,7 @@ class PUDataset:
 
     @property
     def unlabelled(self) -> Bool[np.ndarray, "n"]:
-        """Rows about which nothing is known: neither labelled nor known to be negative."""
+        """Rows without any label: neither positive nor known to be negative."""
         return ~self.labelled if self.negative is None else ~(self.labelled | self.negative)
 
 
@@ -87,7 +87,7 @@ class LabelledDataset:
 
 
 def _hash_of(selections: Iterable[Selection]) -> str:
-    """Return a hash of all values, read a piece of at most 4096 rows and 64 MiB at a time."""
+    """Return a hash of all values, read in chunks of at most 4096 rows and 64 MiB."""
     digest = hashlib.sha256()
     for values in selections:
         # Four bytes for each number, as vectors have; images have one.
@@ -102,12 +102,12 @@ class PUSplit:
     """A PU problem, ready to be trained on.
 
     Attributes:
-        train: P and U, and sure negatives for a method that declared `uses_negatives`.
+        train: P and U, and known negatives for a method that declared `uses_negatives`.
         test: For reporting only; None where no truth was given.
         held_out: P and U that are not trained on.
         clean: A few samples of known class, for methods that declare the need.
         kind: Which augmentation suits the samples.
-        scenario: How P and U came about.
+        scenario: How P and U were drawn.
     """
 
     train: PUDataset
@@ -129,29 +129,27 @@ class PUSplit:
         return None if (truth == UNKNOWN).any() else float((truth == POSITIVE).mean())
 
     def fingerprint(self) -> str:
-        """Return a hash of every name and role, so that equal splits are provably equal."""
+        """Return a hash of every name and role: it proves that two splits are equal."""
         digest = hashlib.sha256()
         for role, name in self.roles():
-            # Doubled inside a name, so that no hostile file name can pose as two rows.
+            # Doubled inside a name, so that no hostile file name can look like two rows.
             unambiguous = name.replace("\x1e", "\x1e\x1e")
             digest.update(f"{role}\x1f{unambiguous}\x1e".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
 
     def content_hash(self) -> str:
-        """Return a hash of all values trained on: the same names may hold other pictures.
+        """Return a hash of all values trained on: the same names may hold other images.
 
-        About a second for each gigabyte, a piece at a time.
+        It takes about a second for each gigabyte.
         """
         return _hash_of([self.train.values])
 
     def held_out_hash(self, negatives: LabelledDataset | None = None) -> str:
         """Return a hash of all other values: held-out P and U, the clean set, the test part.
 
-        Apart from `content_hash`, because a run that was trained is not another one when the
-        pictures that it is judged by are exchanged; its figures would be.
-
-        Args:
-            negatives: Known negatives that only evaluation sees; they are in no split.
+        It is separate from `content_hash`: other evaluation images change the figures of a
+        run, but not the trained model. `negatives` are those that only evaluation uses; they
+        are in no split.
         """
         parts = (self.held_out, self.clean, self.test, negatives)
         return _hash_of([part.values for part in parts if part is not None])

@@ -1,8 +1,8 @@
-"""Samples known to be negative: some are taught, some are kept to count false alarms.
+"""Samples known to be negative: some are trained on, some are held out to count false alarms.
 
-Known negatives are seldom a random sample of all negatives (people note what looked odd
-or was at hand), so they are never mixed into U, and a method that takes everything
-unlabelled for a sample of the population is not given them.
+Known negatives are seldom a random sample of all negatives: people note what looked odd or
+was at hand. So they are never mixed into U, and only a method that declares
+`uses_negatives` gets them.
 """
 
 from dataclasses import dataclass, replace
@@ -20,12 +20,7 @@ MOST_HELD_OUT = 5000
 
 @dataclass(frozen=True)
 class KnownNegatives:
-    """Known negatives, divided once for all methods.
-
-    Attributes:
-        train: May be trained on.
-        held_out: Never trained on; empty where nothing is held out.
-    """
+    """Known negatives to train on, and held-out ones (maybe none), the same for all methods."""
 
     train: LabelledDataset
     held_out: LabelledDataset
@@ -56,35 +51,30 @@ def joined(first: LabelledDataset, second: LabelledDataset) -> LabelledDataset:
     )
 
 
-def teach_negatives(split: PUSplit, negatives: LabelledDataset) -> PUSplit:
-    """Return the split with these samples as further training rows, marked as negative.
+def add_negatives(split: PUSplit, negatives: LabelledDataset) -> PUSplit:
+    """Return the split with these samples as further training rows, labelled as negative.
 
-    They come last: the rows of P and U keep their places.
+    They come last, so the rows of P and U keep their index.
     """
     train = split.train
     if not len(negatives):
         return split
     both = joined(LabelledDataset(train.values, train.truth, train.names), negatives)
-    count = len(train)
-    negative = np.arange(len(both)) >= count
+    negative = np.arange(len(both)) >= len(train)
     labelled = np.concatenate([train.labelled, np.zeros(len(negatives), dtype=bool)])
     return replace(split, train=PUDataset(both.values, labelled, both.truth, both.names, negative))
 
 
-@dataclass(frozen=True)
-class CleanPart:
-    """A split with a clean set, and the known negatives that are left for training."""
+def clean_from_negatives(
+    split: PUSplit, negatives: LabelledDataset
+) -> tuple[PUSplit, LabelledDataset]:
+    """Return the split with a clean set, and the known negatives that are left for training.
 
-    split: PUSplit
-    left: LabelledDataset
+    The clean set is known negatives and as many labelled positives.
 
-
-def clean_from_negatives(split: PUSplit, negatives: LabelledDataset) -> CleanPart:
-    """Make the clean set of known negatives and as many labelled positives.
-
-    The positives leave P: a clean sample tells whether a step helped on data that the step
-    did not see. At most half of P goes, so that enough remains to be taught. The first rows
-    of both are taken, as a split has them in random order.
+    The positives leave P: a clean sample shows whether a step helped on data that the step
+    did not see. At most half of P leaves, so that enough remains to train on. The first rows
+    of both are taken, since a split has them in random order.
     """
     rows = np.flatnonzero(split.train.labelled)
     count = min(len(negatives), len(rows) // 2)
@@ -101,7 +91,7 @@ def clean_from_negatives(split: PUSplit, negatives: LabelledDataset) -> CleanPar
     )
     rest = np.setdiff1d(np.arange(len(split.train)), taken)
     kept = replace(split, train=_rows_of(split.train, rest), clean=clean)
-    return CleanPart(kept, _part(negatives, slice(count, None)))
+    return kept, _part(negatives, slice(count, None))
 
 
 def _known(samples: Samples, rows: np.ndarray) -> LabelledDataset:

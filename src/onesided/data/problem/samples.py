@@ -1,4 +1,4 @@
-"""The first noun of the line: images or vectors, what class they are, what they are called."""
+"""Images or vectors with their classes and names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from jaxtyping import Int64
 from onesided.core.errors import DataError
 
 ImageKind = Literal["photograph", "remote", "digit", "vector"]
-"""What augmentation may do: flips turn a 6 into nothing, colour means nothing to radar."""
-PIECE = 1024
-"""Items that are in memory, and lost by a kill, at most at a time."""
-PIECE_BYTES = 2**24
-"""Bytes of samples that are in memory at most at a time; a larger sample is alone."""
+"""What augmentation may do: a flipped 6 is no digit, and radar has no colour."""
+CHUNK_ITEMS = 1024
+"""Most items in memory at a time; a kill loses no more."""
+CHUNK_BYTES = 2**24
+"""Most bytes of samples in memory at a time; a larger sample is alone."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,13 @@ class Samples:
     Attributes:
         values: uint8 images (N, C, H, W), in memory or memory-mapped, or float32
             vectors (N, D).
-        classes: Class index of each item, -1 where nobody knows.
-        names: What the item is called in files people read, for example its path.
-        class_names: Names of the classes, in the order of their index.
+        classes: Class index of each item, -1 where it is unknown.
+        names: What files for people call the item, for example its path.
+        class_names: In the order of their index.
         kind: Which augmentation suits these items.
         skipped: Files that could not be read, with the reason.
-        groups: Which items belong together: kind of group (tile, event) to the group of
-            each item. Empty where nothing is known of it.
-        feature_names: What the numbers of a vector are called, in their order. Empty where
-            nobody named them.
+        groups: Kind of group (tile, event) to the group of each item; may be empty.
+        feature_names: Of the numbers of a vector, in their order; may be empty.
     """
 
     values: np.ndarray
@@ -93,11 +91,11 @@ class Source:
 def chunk_length(sample_shape: tuple[int, ...]) -> int:
     """Return how many items of this shape are in memory at a time.
 
-    A thousand as long as they are small, up to 73 by 73 pixels of colour; fewer of larger
-    ones, so that all samples of a piece have `PIECE_BYTES` at most.
+    A thousand small ones, up to 73 by 73 pixels of colour; fewer of larger ones, so that all
+    samples of a chunk have `CHUNK_BYTES` at most.
     """
-    # The network sees no more than a piece at once, so this bounds its layers too: as floats a
-    # piece is 64 MiB, and 1.4 GiB behind a first layer of 64 channels at full resolution.
+    # The network gets no more than a chunk at once, so this bounds its layers too: as floats a
+    # chunk is 64 MiB, and 1.4 GiB behind a first layer of 64 channels at full resolution.
     # Images are single bytes, the numbers of vectors have four.
     size = prod(sample_shape) * (1 if len(sample_shape) == 3 else 4)
-    return max(1, min(PIECE, PIECE_BYTES // size))
+    return max(1, min(CHUNK_ITEMS, CHUNK_BYTES // size))

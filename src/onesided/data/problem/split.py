@@ -1,19 +1,20 @@
-"""From samples to a PU problem: who is labelled, who is unlabelled, who is held out.
+"""From samples to a PU problem: which are labelled, unlabelled, held out.
 
-Two ways in which PU data comes about:
+PU data arises in two ways:
 
 * **case-control**: P and U are two samples. U is drawn from the population with a share
-  `prior` of positives; P is drawn apart from it. The paper's setting.
-* **single-set**: one sample is drawn, and some of its positives get labelled; U is what
-  remains, so it holds fewer positives than the population.
+  `prior` of positives; P is drawn separately. The paper's setting.
+* **single-set**: one sample is drawn, and some of its positives are labelled. U is the rest,
+  so it holds fewer positives than the population.
 
-A split is a pure function of the samples and its recipe, so a recipe is all that a run
-has to store; the hash proves that two runs saw the same split.
+A split is a pure function of the samples and its recipe, so a run has to store the recipe
+only. The hash proves that two runs saw the same split.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ from onesided.data.problem.dataset import (
 from onesided.data.problem.samples import Samples, Source
 
 MINIMUM_POSITIVES = 10
+_Deal = Callable[[int, int], PUDataset]
 
 
 class SplitRecipe(Config):
@@ -47,7 +49,7 @@ class SplitRecipe(Config):
     """Unlabelled samples."""
     prior: float | None = Field(default=None, gt=0, lt=1)
     """Share of positives: in U (case-control), in the whole set (single-set). None where the
-    publisher's own unlabelled part is used and nobody knows."""
+    publisher's own unlabelled part is used, whose share is unknown."""
     held_out_positives: int = Field(default=0, ge=0)
     """Further labelled positives, held out."""
     held_out_unlabelled: int = Field(default=0, ge=0)
@@ -55,7 +57,7 @@ class SplitRecipe(Config):
     clean: int = Field(default=0, ge=0)
     """Held-out samples of each class whose label is known, for methods that need them."""
     scenario: Scenario = "case-control"
-    """How P and U came about."""
+    """How P and U were drawn."""
     grouping: str | None = None
     """Kind of group, such as tile or event, that is never both trained and tested on; for data
     sets without a test part. Left out: divided sample by sample, as in the paper."""
@@ -89,7 +91,7 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
     """Make the PU problem that the recipe describes from a labelled data set.
 
     The positives' indices are shuffled first, then the negatives', by numpy's legacy
-    generator, whose stream is frozen for ever: with seed 57 this is the division the
+    generator, whose stream never changes: with seed 57 this is the division the
     paper's authors used.
     """
     train = source.train
@@ -101,31 +103,19 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
     positives = _Deck("positives", rows[positive[rows]], random)
     negatives = _Deck("negatives", rows[negative[rows]], random)
 
-    if (pool := source.unlabelled) is not None and recipe.prior is None:
-        deck = _Deck("unlabelled samples", np.arange(len(pool)), random)
-        return _with_publishers_unlabelled(source, pool, recipe, positives, negatives, deck)
-    if recipe.prior is None:
-        raise ConfigError(
-            "data.prior is missing: give the share of positives to put into U, for example 0.4."
-        )
-    deal = _deal_case_control if recipe.scenario == "case-control" else _deal_single_set
-    labelled, unlabelled = deal(
-        positives, negatives, recipe.positives, recipe.unlabelled, recipe.prior, random
-    )
+    if source.unlabelled is not None and recipe.prior is None:
+        deal = _publishers_unlabelled(train, source.unlabelled, positives, random)
+    else:
+        truth = np.where(positive, POSITIVE, NEGATIVE)
+        deal = _mixed_unlabelled(train, truth, recipe, positives, negatives, random)
+    dealt = deal(recipe.positives, recipe.unlabelled)
     held_out = None
     if recipe.held_out_positives:
-        held_out = deal(
-            positives,
-            negatives,
-            recipe.held_out_positives,
-            recipe.held_out_unlabelled,
-            recipe.prior,
-            random,
-        )
+        held_out = deal(recipe.held_out_positives, recipe.held_out_unlabelled)
     return PUSplit(
-        train=_pu(train, positive, labelled, unlabelled),
+        train=dealt,
         test=_test_part(source, recipe, division),
-        held_out=_pu(train, positive, *held_out) if held_out else None,
+        held_out=held_out,
         clean=_clean(train, recipe, positives, negatives),
         kind=train.kind,
         scenario=recipe.scenario,
@@ -144,8 +134,8 @@ def split_one_sided(
 ) -> PUSplit:
     """Hold a share of people's own P and U out for evaluation; train on the rest.
 
-    Known negatives are kept out of U. With truth for nobody, `test` is what the caller
-    has, or None. Fewer positives or unlabelled samples than `fewest` are refused.
+    Known negatives are not in U. `test` is the caller's test part, or None. Fewer positives
+    or unlabelled samples than `fewest` are refused.
     """
     positives = np.flatnonzero(labelled)
     unlabelled = np.flatnonzero(~labelled & (samples.classes == UNKNOWN))
@@ -165,12 +155,11 @@ def split_one_sided(
     out_u = min(round(len(unlabelled) * held_out_share), 5000)
     if not (out_p and out_u):
         out_p = out_u = 0  # one of the two alone measures nothing: train on it
-    known = samples.classes == POSITIVE
-    held_out = _pu(samples, known, positives[:out_p], unlabelled[:out_u], samples.classes)
+    part = partial(_pu, samples.values, samples.names, samples.classes)
     return PUSplit(
-        train=_pu(samples, known, positives[out_p:], unlabelled[out_u:], samples.classes),
+        train=part(positives[out_p:], unlabelled[out_u:]),
         test=test,
-        held_out=held_out if out_p else None,
+        held_out=part(positives[:out_p], unlabelled[:out_u]) if out_p else None,
         clean=None,
         kind=samples.kind,
         scenario=scenario,
@@ -203,97 +192,68 @@ class _Deck:
         return taken
 
 
-def _deal_case_control(
-    positives: _Deck,
-    negatives: _Deck,
-    n_labelled: int,
-    n_unlabelled: int,
-    prior: float,
-    random: np.random.RandomState,
-) -> tuple[np.ndarray, np.ndarray]:
-    hidden = round(n_unlabelled * prior)
-    labelled = positives.take(n_labelled)
-    unlabelled = np.concatenate([positives.take(hidden), negatives.take(n_unlabelled - hidden)])
-    random.shuffle(unlabelled)
-    return labelled, unlabelled
-
-
-def _deal_single_set(
-    positives: _Deck,
-    negatives: _Deck,
-    n_labelled: int,
-    n_unlabelled: int,
-    prior: float,
-    random: np.random.RandomState,
-) -> tuple[np.ndarray, np.ndarray]:
-    size = n_labelled + n_unlabelled
-    all_positives = round(size * prior)
-    if all_positives < n_labelled:
-        raise ConfigError(
-            f"In the single-set scenario the labelled positives are part of the set: a prior of "
-            f"{prior} in {size} samples gives {all_positives} positives, fewer than the "
-            f"{n_labelled} to be labelled. Raise data.prior or lower data.positives."
-        )
-    labelled = positives.take(n_labelled)
-    unlabelled = np.concatenate(
-        [positives.take(all_positives - n_labelled), negatives.take(size - all_positives)]
-    )
-    random.shuffle(unlabelled)
-    return labelled, unlabelled
-
-
-def _with_publishers_unlabelled(
-    source: Source,
-    pool: Samples,
+def _mixed_unlabelled(
+    samples: Samples,
+    truth: np.ndarray,
     recipe: SplitRecipe,
     positives: _Deck,
     negatives: _Deck,
-    deck: _Deck,
-) -> PUSplit:
-    """Use the publisher's own unlabelled part (STL-10): nobody knows its truth."""
-    train = source.train
-    truth = np.concatenate([np.full(len(train), POSITIVE), np.full(len(pool), UNKNOWN)])
-    both = Joined(train, pool)
-
-    def rows(n_positive: int, n_unlabelled: int) -> PUDataset:
-        labelled, unlabelled = positives.take(n_positive), deck.take(n_unlabelled) + len(train)
-        index = np.concatenate([labelled, unlabelled])
-        return PUDataset(
-            values=Selection(both, index),
-            labelled=np.arange(len(index)) < len(labelled),
-            truth=truth[index].astype(np.int64),
-            names=tuple(both.names[row] for row in index),
+    random: np.random.RandomState,
+) -> _Deal:
+    """Return what draws P, and U as a mixture of hidden positives and negatives."""
+    prior = recipe.prior
+    if prior is None:
+        raise ConfigError(
+            "data.prior is missing: give the share of positives to put into U, for example 0.4."
         )
 
-    data = rows(recipe.positives, recipe.unlabelled)
-    return PUSplit(
-        train=data,
-        test=_labelled(source.test, recipe),
-        held_out=(
-            rows(recipe.held_out_positives, recipe.held_out_unlabelled)
-            if recipe.held_out_positives
-            else None
-        ),
-        clean=_clean(train, recipe, positives, negatives),
-        kind=train.kind,
-        scenario=recipe.scenario,
-    )
+    def deal(n_labelled: int, n_unlabelled: int) -> PUDataset:
+        # In a single set the labelled positives are part of the prior's share.
+        size = n_unlabelled + (n_labelled if recipe.scenario == "single-set" else 0)
+        hidden = round(size * prior) - (size - n_unlabelled)
+        if hidden < 0:
+            raise ConfigError(
+                f"In the single-set scenario the labelled positives are part of the set: a prior "
+                f"of {prior} in {size} samples gives {hidden + n_labelled} positives, fewer than "
+                f"the {n_labelled} to be labelled. Raise data.prior or lower data.positives."
+            )
+        labelled = positives.take(n_labelled)
+        parts = [positives.take(hidden), negatives.take(n_unlabelled - hidden)]
+        unlabelled = np.concatenate(parts)
+        random.shuffle(unlabelled)
+        return _pu(samples.values, samples.names, truth, labelled, unlabelled)
+
+    return deal
+
+
+def _publishers_unlabelled(
+    samples: Samples, pool: Samples, positives: _Deck, random: np.random.RandomState
+) -> _Deal:
+    """Return what draws P, and U from the publisher's own part, whose truth is unknown (STL-10)."""
+    deck = _Deck("unlabelled samples", np.arange(len(pool)), random)
+    truth = np.concatenate([np.full(len(samples), POSITIVE), np.full(len(pool), UNKNOWN)])
+    both = Joined(samples, pool)
+
+    def deal(n_labelled: int, n_unlabelled: int) -> PUDataset:
+        labelled, unlabelled = positives.take(n_labelled), deck.take(n_unlabelled) + len(samples)
+        return _pu(both, both.names, truth, labelled, unlabelled)
+
+    return deal
 
 
 def _pu(
-    samples: Samples,
-    positive: np.ndarray,
+    values: np.ndarray | Joined,
+    names: tuple[str, ...],
+    truth: np.ndarray,
     labelled: np.ndarray,
     unlabelled: np.ndarray,
-    known: np.ndarray | None = None,
 ) -> PUDataset:
     index = np.concatenate([labelled, unlabelled])
-    truth = np.where(positive[index], POSITIVE, NEGATIVE) if known is None else known[index]
     return PUDataset(
-        values=Selection(samples.values, index),
+        values=Selection(values, index),
         labelled=np.arange(len(index)) < len(labelled),
-        truth=np.asarray(truth, dtype=np.int64),
-        names=tuple(samples.names[row] for row in index),
+        truth=truth[index].astype(np.int64),
+        names=tuple(names[row] for row in index),
     )
 
 
@@ -318,16 +278,11 @@ def _known(samples: Samples, recipe: SplitRecipe, index: np.ndarray) -> Labelled
 def _test_part(
     source: Source, recipe: SplitRecipe, division: Division | None
 ) -> LabelledDataset | None:
-    if division is None:
-        return _labelled(source.test, recipe)
-    known = source.train.classes[division.test] != UNKNOWN
-    return _known(source.train, recipe, division.test[known])
-
-
-def _labelled(samples: Samples | None, recipe: SplitRecipe) -> LabelledDataset | None:
+    samples = source.test if division is None else source.train
     if samples is None:
         return None
-    return _known(samples, recipe, np.flatnonzero(samples.classes != UNKNOWN))
+    rows = np.arange(len(samples)) if division is None else division.test
+    return _known(samples, recipe, rows[samples.classes[rows] != UNKNOWN])
 
 
 def divide_for_test(
@@ -335,14 +290,10 @@ def divide_for_test(
 ) -> Division | None:
     """Divide the samples of a source into training and test, or None if it has a test part.
 
-    Samples that belong together must not be divided: a neighbour of a training building shows
-    the same roofs, the same light and the same flood, so a network that knows the one has half
-    seen the other, and the test would measure memory. `data.grouping` keeps groups whole.
-
-    Args:
-        source: The data set.
-        grouping: Kind of group that stays whole, or None to shuffle sample by sample.
-        random: Numpy's legacy generator, whose stream is frozen for ever.
+    Samples that belong together should not be divided. A neighbour of a training building shows
+    the same roofs, the same light and the same flood, so a test on it would partly measure what
+    the network memorised. `grouping` names the kind of group that stays whole; None shuffles
+    sample by sample.
     """
     if source.test is not None or source.train_share is None:
         if grouping is not None:
@@ -365,17 +316,17 @@ def divide_for_test(
 
 
 def _divide_samples(count: int, share: float, random: np.random.RandomState) -> Division:
-    """Shuffle, and cut after the share, rounded down: the paper's authors' division."""
+    """Shuffle and take the share, rounded down: the division of the paper's authors."""
     order = np.arange(count)
     random.shuffle(order)
-    cut = math.floor(count * share + 1e-9)  # 0.6 of 94205 is 56523, whatever floats make of it
-    return Division(order[:cut], order[cut:])
+    end = math.floor(count * share + 1e-9)  # 0.6 of 94205 is 56523, also in floating point
+    return Division(order[:end], order[end:])
 
 
 def _divide_groups(
     groups: np.ndarray, kind: str, share: float, random: np.random.RandomState
 ) -> Division:
-    """Shuffle the groups, and cut between the two where the share is met most nearly."""
+    """Shuffle the groups, and take the first ones whose share is nearest to the wanted one."""
     names, group_of = np.unique(groups, return_inverse=True)
     if len(names) < 2:
         raise ConfigError(
@@ -385,6 +336,6 @@ def _divide_groups(
     order = np.arange(len(names))
     random.shuffle(order)
     reached = np.cumsum(np.bincount(group_of)[order])[:-1]
-    cut = int(np.abs(reached - share * len(groups)).argmin()) + 1
-    in_train = np.isin(group_of, order[:cut])
+    end = int(np.abs(reached - share * len(groups)).argmin()) + 1
+    in_train = np.isin(group_of, order[:end])
     return Division(np.flatnonzero(in_train), np.flatnonzero(~in_train))

@@ -1,4 +1,4 @@
-"""People's own arrays: images or features, and labels, as a Python developer holds them."""
+"""People's own arrays: images or features, and labels."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from onesided.data.problem.samples import ImageKind, Samples
 from onesided.data.read.folder import CLASS_NAMES, OneSided
 
 CHANNEL_COUNTS = (1, 3, 4, 6)
-"""Lengths of an axis that are taken for channels: grey, colour, colour and one more, and two
-colour images of one place."""
+"""Lengths of an axis that may be channels: grey, colour, colour and one more, and two colour
+images of one scene."""
 
 ChannelAxis = Literal["first", "last"]
 
-# Rows that are converted at once, so that no second copy in floats ever exists.
+# Rows converted at once, so that there is never a full copy in floats.
 _CHUNK = 1024
 
 
@@ -35,7 +35,7 @@ def from_arrays(
     """Return images or vectors with their labels as people's own data.
 
     Images are (N, H, W), (N, H, W, C) or (N, C, H, W), uint8 or floats in [0, 1]; vectors
-    are (N, D). Rows keep their places: an image that is both positive and unlabelled is
+    are (N, D). Rows keep their index: an image that is both positive and unlabelled is
     counted, but it stays.
 
     Args:
@@ -43,8 +43,8 @@ def from_arrays(
         labels: 1 positive, 0 or -1 unlabelled, one for each row.
         labels_mean: What the labels' numbers mean; see `normalise_pu_labels`.
         kind: Which augmentation suits the items; None means photographs or vectors.
-        channels: Which axis of four holds the channels; None finds out by its length.
-        feature_names: What the numbers of a vector are called, where somebody named them.
+        channels: Which axis of four holds the channels; None decides by its length.
+        feature_names: Of the numbers of a vector; may be empty.
     """
     array = np.asarray(values)
     labelled, known = normalise_pu_labels(labels, labels_mean=labels_mean)
@@ -68,7 +68,7 @@ def from_arrays(
 
 
 def checked_values(values: ArrayLike, *, channels: ChannelAxis | None = None) -> np.ndarray:
-    """Return uint8 images (N, C, H, W) or float32 vectors (N, D) of whatever people hold."""
+    """Return the values as uint8 images (N, C, H, W) or float32 vectors (N, D)."""
     array = np.asarray(values)
     return _vectors(array) if array.ndim == 2 else _images(array, channels)
 
@@ -77,7 +77,7 @@ def _vectors(array: np.ndarray) -> Float32[np.ndarray, "n features"]:
     if not array.shape[1]:
         raise DataError("X holds no features: its second axis has length 0.")
     try:
-        # Overflow is looked for below, where row and column can be named.
+        # Overflow is found below, where the message names row and column.
         with np.errstate(over="ignore"):
             vectors = array.astype(np.float32)
     except (TypeError, ValueError) as error:
@@ -123,7 +123,7 @@ def _channel_axis(shape: tuple[int, ...]) -> ChannelAxis:
 
 
 def _eight_bit_pixels(array: np.ndarray) -> UInt8[np.ndarray, "n channels height width"]:
-    """Return uint8, refusing numbers whose black and white would have to be guessed."""
+    """Return uint8; refuse numbers whose black and white are unclear."""
     if array.dtype == np.uint8:
         return np.ascontiguousarray(array)
     if array.dtype.kind not in "biuf":
@@ -147,13 +147,12 @@ def _eight_bit_pixels(array: np.ndarray) -> UInt8[np.ndarray, "n channels height
 
 def _count_shared(values: np.ndarray, classes: Int64[np.ndarray, "n"]) -> int:
     """Count unlabelled images that are equal, pixel by pixel, to a positive one."""
-
-    def digests(label: int) -> list[bytes]:
-        rows = np.flatnonzero(classes == label)
-        return [hashlib.sha256(values[row]).digest() for row in rows]
-
-    positive = set(digests(POSITIVE))
-    return sum(digest in positive for digest in digests(UNKNOWN))
+    digests = {
+        label: [hashlib.sha256(values[row]).digest() for row in np.flatnonzero(classes == label)]
+        for label in (POSITIVE, UNKNOWN)
+    }
+    positive = set(digests[POSITIVE])
+    return sum(digest in positive for digest in digests[UNKNOWN])
 
 
 def _notices(labels: np.ndarray, duplicates: int) -> tuple[str, ...]:

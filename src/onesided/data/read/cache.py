@@ -1,14 +1,14 @@
 """Decoded images in a file, so that folders larger than memory are decoded once.
 
-An entry of the cache is a folder named after what was decoded: every file's place, size
+An entry of the cache is a folder named by a hash of its content: every file's path, size
 and time of change, the wanted size and channels, and the version of the decoder.
 
-    <key>.lock      held by who writes; beside the folders, which are renamed
-    <key>.part/     being written; `journal` says how far, and the next start goes on there
-    <key>/          complete: `pixels` (rows of bytes), `journal` (what became of each file),
+    <key>.lock      held by the writer; beside the folders, which are renamed
+    <key>.part/     being written; `journal` counts the files, and the next start resumes there
+    <key>/          complete: `pixels` (rows of bytes), `journal` (outcome of each file),
                     `index.json` (shape, files that cannot be opened, sentences)
 
-The folder is renamed when it is complete, so what bears the final name is whole.
+The folder is renamed when it is complete, so a folder with the final name is complete.
 """
 
 import hashlib
@@ -31,11 +31,11 @@ from onesided.data.read.files import Found, stamp
 from onesided.storage.atomic import rename, write_text
 from onesided.storage.journal import Journal
 from onesided.storage.lock import alone
-from onesided.storage.names import printable
+from onesided.storage.names import shown_path
 
 FORMAT = 1
 WORTH_A_FILE = 256 * 2**20
-"""Decoded bytes from which on a file is written; less stays in memory."""
+"""From this many decoded bytes a file is written; fewer stay in memory."""
 SYNC_BYTES = 32 * 2**20
 """Decoded bytes that a kill may cost."""
 FORGET_BYTES = 32 * 2**20
@@ -50,10 +50,10 @@ _TOUCHED = 16 * mmap.PAGESIZE
 
 
 class MappedImages(np.ndarray):
-    """Images in a file, of which memory holds little more than what was just asked for.
+    """Images in a file, of which memory holds little more than the rows just asked for.
 
-    Pages that were read count as memory of this process until the system wants them back.
-    They are given back as we go; where it has room the system keeps them all the same.
+    Pages that were read count as memory of this process until the system takes them back.
+    We return them after each read; the system may still keep them in its own cache.
     """
 
     mapping: mmap.mmap | None = None
@@ -87,7 +87,7 @@ class MappedImages(np.ndarray):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one file.
+    """The outcome of decoding one file.
 
     Attributes:
         digest: SHA-256 of its bytes; empty where it cannot be read.
@@ -109,7 +109,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Stored:
-    """Pixels of the files that have some, in order, and what became of every file."""
+    """Pixels of the files that have some, in order, and the outcome of every file."""
 
     values: np.ndarray
     outcomes: Sequence[Outcome]
@@ -123,7 +123,7 @@ class DecodeCache:
     folder: Path
 
     def entry(self, found: Sequence[Found], settings: Mapping[str, object]) -> "CacheEntry":
-        """Return the place for these files decoded with these settings."""
+        """Return the entry for these files decoded with these settings."""
         about = {"format": FORMAT, "pillow": PIL.__version__, **settings}
         digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
         for file in found:
@@ -134,13 +134,7 @@ class DecodeCache:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """One set of files in the cache.
-
-    Attributes:
-        folder: The cache.
-        key: Hash of what is decoded.
-        files: How many files that are.
-    """
+    """A set of so many files in the cache folder; `key` is a hash of what is decoded."""
 
     folder: Path
     key: str
@@ -155,8 +149,8 @@ class CacheEntry:
             index = json.loads((path / "index.json").read_bytes())
             return self._stored(path, index)
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            # Nothing is lost by decoding again what somebody damaged. A second process may
-            # have found the same damage, and may be removing the same files.
+            # A damaged entry is decoded again, and nothing is lost. A second process may have
+            # found the same damage, and may be removing the same files.
             shutil.rmtree(path, ignore_errors=True)
             return None
 
@@ -180,23 +174,23 @@ class CacheEntry:
     def writing(
         self, shape: tuple[int, ...], unreadable: Mapping[int, str]
     ) -> "Iterator[Writer | None]":
-        """Give who takes the pixels, or None where another process has just stored them.
+        """Give a writer of pixels, or None where another process has just stored them.
 
         The entry is complete at the end of the block.
 
         Args:
-            shape: Of the array if no pixels turn out to be damaged.
-            unreadable: Files that cannot be opened, by row, which the writer will not get.
+            shape: Of the array if no pixels are damaged.
+            unreadable: Files that cannot be opened, by row; the writer does not get them.
         """
         part = self.folder / f"{self.key}.part"
-        with _refusals_told(self.folder):
+        with _explaining_refusals(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / "README.txt").write_text(README, encoding="utf-8")
         with alone(self.folder / f"{self.key}.lock"):
             if (self.folder / self.key).is_dir():
                 yield None
                 return
-            with _refusals_told(self.folder):
+            with _explaining_refusals(self.folder):
                 part.mkdir(exist_ok=True)
             self._check_room(part, math.prod(shape))
             with Writer.opened(part, shape, unreadable) as writer:
@@ -209,17 +203,17 @@ class CacheEntry:
         free = shutil.disk_usage(part).free
         if free + already < wanted:
             raise OnesidedError(
-                f"{_shown(self.folder)} has room for {free / 1e9:.1f} GB, but the decoded images "
-                f"need {(wanted - already) / 1e9:.1f} GB. Make room, choose another place with "
-                "--cache, or smaller images with --set data.image_size=32."
+                f"{shown_path(self.folder)} has room for {free / 1e9:.1f} GB, but the decoded "
+                f"images need {(wanted - already) / 1e9:.1f} GB. Make room, choose another folder "
+                "with --cache, or smaller images with --set data.image_size=32."
             )
 
 
 class Writer:
-    """Takes pixels file by file, from where a killed process stopped.
+    """Takes pixels file by file; resumes where a killed process stopped.
 
     Attributes:
-        outcomes: What became of the files so far, also in an earlier process.
+        outcomes: Of the files so far, also in an earlier process.
     """
 
     append: Callable[[object], None]
@@ -229,7 +223,7 @@ class Writer:
     ) -> None:
         self.part, self.sample_shape, self.pixels = part, shape[1:], pixels
         self.unreadable = {str(row): reason for row, reason in unreadable.items()}
-        # The same files may be judged otherwise after a failing disk was mended.
+        # Other files may be unreadable after a failing disk was repaired.
         self.plan = {"shape": list(shape), "unreadable": self.unreadable}
         self.journal = Journal(part / "journal", self.plan)
         entries = self.journal.entries()
@@ -244,13 +238,13 @@ class Writer:
     def opened(
         cls, part: Path, shape: tuple[int, ...], unreadable: Mapping[int, str]
     ) -> Iterator["Writer"]:
-        """Go on with a part, or begin it."""
+        """Resume a part, or begin it."""
         path = part / "pixels"
         path.touch()
         with path.open("r+b") as pixels:
             writer = cls(part, shape, unreadable, pixels)
             length = writer.rows * math.prod(writer.sample_shape)
-            if path.stat().st_size < length:  # not what the journal says: begin anew
+            if path.stat().st_size < length:  # shorter than the journal says: start again
                 writer.journal.path.unlink()
                 writer.outcomes, writer.saved, length = [], 0, 0
             pixels.truncate(length)
@@ -266,26 +260,26 @@ class Writer:
     def add(self, outcome: Outcome, pixels: np.ndarray | None) -> None:
         """Take the next file, with its pixels if it has any."""
         self.outcomes.append(outcome)
-        with _refusals_told(self.part.parent):
+        with _explaining_refusals(self.part.parent):
             if pixels is not None:
                 self.unsaved_bytes += self.pixels.write(pixels.tobytes())
             if self.unsaved_bytes >= SYNC_BYTES:
                 self._save()
 
     def conclude(self, notices: Sequence[str]) -> None:
-        """Write what belongs to the whole."""
+        """Write the index of the complete entry."""
         index = {
             "shape": [self.rows, *self.sample_shape],
             "plan": self.plan,
             "unreadable": self.unreadable,
             "notices": list(notices),
         }
-        with _refusals_told(self.part.parent):
+        with _explaining_refusals(self.part.parent):
             self._save()
             write_text(self.part / "index.json", json.dumps(index))
 
     def _save(self) -> None:
-        # Pixels first: the journal must not speak of what is not on the disk yet.
+        # Pixels first: the journal must not list what is not on the disk yet.
         self.pixels.flush()
         os.fsync(self.pixels.fileno())
         self.append([astuple(outcome) for outcome in self.outcomes[self.saved :]])
@@ -293,15 +287,11 @@ class Writer:
 
 
 @contextmanager
-def _refusals_told(folder: Path) -> Iterator[None]:
+def _explaining_refusals(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise OnesidedError(
-            f"Cannot write decoded images to {_shown(folder)}: {error.strerror}. Make room, or "
-            "choose another place with --cache; the same command goes on."
+            f"Cannot write decoded images to {shown_path(folder)}: {error.strerror}. Make room, or "
+            "choose another folder with --cache; the same command resumes."
         ) from None
-
-
-def _shown(folder: Path) -> str:
-    return printable(folder.as_posix())

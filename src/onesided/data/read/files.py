@@ -1,8 +1,8 @@
-"""Image files as people keep them: where they are, what they are called, which are no use.
+"""Image files of people: their paths, their names, and which of them are unreadable.
 
-A name is a path relative to the folder that was given, with `/` between its parts. Names
-are kept as the file system has them, also where their bytes are not text; `printable`
-makes of them what can be written to JSON, CSV and HTML.
+A name is a path relative to the given folder, with `/` between its parts. Names are kept as
+the file system has them, also where their bytes are not text; `printable` converts them for
+JSON, CSV and HTML.
 """
 
 import os
@@ -13,22 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onesided.core.errors import DataError, DataNotFound
-from onesided.storage.names import name_in_cell, original_name, printable, without_surrogates
+from onesided.storage.names import name_in_cell, original_name, shown_path, without_surrogates
 from onesided.storage.table import Row, Table
 
 ACCEPTED_ENDINGS = (
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".bmp",
-    ".tif",
-    ".tiff",
-    ".webp",
-    ".gif",
-    ".ppm",
-    ".pgm",
+    *(".png", ".jpg", ".jpeg", ".bmp", ".tif"),
+    *(".tiff", ".webp", ".gif", ".ppm", ".pgm"),
 )
-"""Endings of files that are taken for images, in small or capital letters."""
+"""Endings of image files, in small or capital letters."""
 
 
 class Unreadable(DataError):
@@ -40,7 +32,7 @@ class Unreadable(DataError):
 
     def __init__(self, path: Path, reason: str) -> None:
         self.reason = without_surrogates(reason)
-        super().__init__(f"{printable(path.as_posix())} {self.reason}.")
+        super().__init__(f"{shown_path(path)} {self.reason}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +70,11 @@ def find_images(folder: Path) -> list[Found]:
 
 
 def list_images(folder: Path, prefix: str = "") -> Listing:
-    """Return the image files of a folder, nested ones too, and what else lies there.
+    """Return the image files of a folder, nested ones too, and count the other files.
 
-    Links to files and folders are followed; a folder that can be reached in several
-    ways is read once, under its own place where it has one, so loops end. Hidden files
-    and folders, whose names start with a dot, are left out.
-
-    Args:
-        folder: Where to look.
-        prefix: What every name starts with, before the path from the folder.
+    Links to files and folders are followed. A folder with several paths is read once, under
+    its own path where it has one, so loops end. Hidden files and folders, whose names start
+    with a dot, are left out. Every name starts with `prefix`.
     """
     others = Counter[str]()
     images = stream_images(folder, others, prefix)
@@ -94,15 +82,12 @@ def list_images(folder: Path, prefix: str = "") -> Listing:
 
 
 def stream_images(folder: Path, others: Counter[str], prefix: str = "") -> Iterator[Found]:
-    """Yield what `list_images` returns, in no order, without a list of all files in memory.
+    """Yield the files of `list_images`, in no order, without a list of them in memory.
 
-    Args:
-        folder: Where to look.
-        others: Gets the count of files with other endings.
-        prefix: What every name starts with.
+    Files with other endings are counted in `others`.
     """
     endings = ", ".join(ACCEPTED_ENDINGS)
-    shown = printable(folder.as_posix())
+    shown = shown_path(folder)
     if not os.path.isdir(folder):
         problem = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
         raise DataNotFound(f"The folder {shown} {problem}. Give a folder of images ({endings}).")
@@ -137,7 +122,7 @@ def listed_file(table: Table, row: Row) -> tuple[Found, str]:
 
 
 def stamp(file: Found) -> bytes:
-    """Return size and time of change of a file, by which another content is noticed."""
+    """Return size and time of change of a file; they differ when its content changed."""
     try:
         status = os.stat(file.location)
     except OSError:
@@ -160,7 +145,7 @@ def _visible_files(root: Path, start: str) -> Iterator[Found]:
     seen: set[tuple[int, int]] = set()
     own, linked = deque([(root, start)]), deque[tuple[Path, str]]()
     while own or linked:
-        # Real places before links: a file's name must not depend on a link beside it.
+        # Real folders before links: a file's name must not depend on a link beside it.
         folder, prefix = (own or linked).popleft()
         status = folder.stat()
         if (status.st_dev, status.st_ino) in seen:
@@ -184,5 +169,5 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             yield from (entry for entry in entries if not entry.name.startswith("."))
     except OSError as error:
-        shown = printable(folder.as_posix())
+        shown = shown_path(folder)
         raise DataError(f"The folder {shown} cannot be opened: {error.strerror}.") from error

@@ -1,8 +1,7 @@
-"""People's own image folders: one of positives, one of everything else, or one per class.
+"""People's own image folders: one of positives and one of unlabelled images, or one per class.
 
-Names of items are as the file system has them, so whoever writes them to a file passes
-them through `printable`. What is meant for reading only (sentences, class names, the list
-of skipped files) is printable already.
+Names of items are as the file system has them; pass them through `printable` before they are
+written to a file. Sentences, class names and the list of skipped files are printable already.
 """
 
 import os
@@ -18,12 +17,11 @@ from onesided.core.errors import DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.problem.dataset import Scenario
 from onesided.data.problem.samples import ImageKind, Samples
-from onesided.data.read.agreement import Size
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.files import Found, describe, list_images, visible_folders
-from onesided.data.read.images import Decoded, check_readable, decode_all
+from onesided.data.read.images import Decoded, Size, check_readable, decode_all
 from onesided.storage.labels import NAMES
-from onesided.storage.names import printable
+from onesided.storage.names import printable, shown_path
 from onesided.storage.progress import Progress
 
 CLASS_NAMES = (NAMES[NEGATIVE], NAMES[POSITIVE])
@@ -35,7 +33,7 @@ class OneSided:
 
     Attributes:
         samples: All items; class 1 positive, 0 known negative, -1 unlabelled.
-        labelled: Whether the item came from the positives.
+        labelled: Whether the item is a labelled positive.
         duplicates: Unlabelled items whose content is also among the positives.
         notices: What a person should know, in sentences.
     """
@@ -51,7 +49,7 @@ class Group:
     """Files that share a label.
 
     Attributes:
-        label: POSITIVE, UNKNOWN or NEGATIVE.
+        label: POSITIVE, UNKNOWN or NEGATIVE; or the index of a class.
         what: Where they come from, for messages.
         found: The files, with names that are unique over all groups.
     """
@@ -78,16 +76,16 @@ def read_folders(
     Items are called by their path from the folder given, that folder's own name first.
 
     Args:
-        positives: Folder of what is looked for.
-        unlabelled: Folder of everything else, positives among it.
-        negatives: Folder of what is surely not looked for, where someone has it.
+        positives: Folder of labelled positives.
+        unlabelled: Folder of the unlabelled pool, which holds positives too.
+        negatives: Folder of known negatives, if there is one.
         size: Height and width of the run; else chosen from all images together.
         tolerate: Share of each folder that may be unreadable.
         scenario: Decides about content that is both labelled and unlabelled; see
             `read_groups`.
         kind: Which augmentation suits the images.
-        progress: Called with how much is done and how much there is.
-        cache: Keeps decoded pixels in files; see `decode_all`.
+        progress: As in `decode_all`.
+        cache: As in `decode_all`.
     """
     folders = {POSITIVE: positives, UNKNOWN: unlabelled}
     if negatives is not None:
@@ -97,12 +95,13 @@ def read_folders(
         label: list_images(folder, f"{called[label]}/") for label, folder in folders.items()
     }
     groups = [
-        Group(label, _shown(folders[label]), listing.images) for label, listing in listings.items()
+        Group(label, shown_path(folders[label]), listing.images)
+        for label, listing in listings.items()
     ]
     decode = partial(decode_all, size=size, progress=progress, cache=cache)
     read = read_groups(groups, decode, tolerate=tolerate, scenario=scenario, kind=kind)
     others = tuple(
-        f"{_shown(folders[label])}: other files were left out ({describe(listing.others)})."
+        f"{shown_path(folders[label])}: other files were left out ({describe(listing.others)})."
         for label, listing in listings.items()
         if listing.others
     )
@@ -125,33 +124,30 @@ def read_class_folders(
     Args:
         root: The folder of folders.
         channels: Channels of the run that these images are for; None takes their own.
-        size: Height and width of the run; else chosen from all images together.
-        tolerate: Share of all images that may be unreadable.
-        kind: Which augmentation suits the images.
-        progress: Called with how much is done and how much there is.
-        cache: Keeps decoded pixels in files; see `decode_all`.
+        size: As in `read_folders`; so are `tolerate`, `kind`, `progress` and `cache`.
         notify: Called with each sentence that a person should know.
     """
     classes = _class_folders(root)
     prefix = f"{_own_name(root)}/".lstrip("/")
-    found = [list_images(folder, f"{prefix}{folder.name}/").images for folder in classes]
-    decode = partial(decode_all, channels=channels, size=size, tolerate=tolerate, what=_shown(root))
-    decoded = decode([file for files in found for file in files], progress=progress, cache=cache)
-    index_of = {file.name: index for index, files in enumerate(found) for file in files}
-    for index, folder in enumerate(classes):
-        skipped = [entry for entry in decoded.skipped if index_of[entry[0]] == index]
-        check_readable(_shown(folder), len(found[index]), skipped, tolerate=1.0)
+    groups = [
+        Group(index, shown_path(folder), list_images(folder, f"{prefix}{folder.name}/").images)
+        for index, folder in enumerate(classes)
+    ]
+    decoded = decode_all(
+        [file for group in groups for file in group.found],
+        channels=channels,
+        size=size,
+        tolerate=tolerate,
+        what=shown_path(root),
+        progress=progress,
+        cache=cache,
+    )
+    class_names = tuple(printable(folder.name) for folder in classes)
+    samples = _samples(decoded, groups, 1.0, class_names, kind)
     if notify is not None:
         for notice in decoded.notices:
             notify(notice)
-    return Samples(
-        values=decoded.values,
-        classes=np.array([index_of[name] for name in decoded.kept], np.int64),
-        names=decoded.kept,
-        class_names=tuple(printable(folder.name) for folder in classes),
-        kind=kind,
-        skipped=_printable_names(decoded),
-    )
+    return samples
 
 
 def read_groups(
@@ -162,45 +158,51 @@ def read_groups(
     scenario: Scenario,
     kind: ImageKind,
 ) -> OneSided:
-    """Read groups of files into one array of one size, and treat content that is there twice.
+    """Read groups of files, at least P and U, into one array, and handle duplicate content.
 
-    A file among the unlabelled whose content is labelled elsewhere: in a single set its
-    label is known, so it is dropped; in case-control the unlabelled are a sample of
-    their own, which dropping would bias, so it stays.
+    An unlabelled file may have the content of a labelled one. In a single set its label is
+    then known, so it is dropped. In case-control the unlabelled are a sample of their own,
+    which dropping would bias, so it stays.
 
-    Args:
-        groups: The files by label; at least positives and unlabelled.
-        decode: `decode_all`, with what the caller has to say about size and memory.
-        tolerate: Share of each group that may be unreadable.
-        scenario: How P and U came about.
-        kind: Which augmentation suits the images.
+    `decode` is `decode_all` with the caller's size, progress and cache. `tolerate` is the
+    share of each group that may be unreadable.
     """
     files = [file for group in groups for file in group.found]
     labels = [group.label for group in groups for _ in group.found]
-    # The share of unreadable files counts within each group: a few lost positives must not
-    # hide behind a large unlabelled pool.
+    # The share of unreadable files counts within each group: a few lost positives are a small
+    # share of a large unlabelled pool.
     decoded = decode(
         files,
         known=None if scenario == "case-control" else [label != UNKNOWN for label in labels],
         tolerate=1.0,
         what=" and ".join(group.what for group in groups),
     )
+    samples = _samples(decoded, groups, tolerate, CLASS_NAMES, kind)
+    shared = _Shared(decoded, samples.classes)
+    notices = decoded.notices + shared.notices(scenario)
+    return OneSided(samples, samples.classes == POSITIVE, shared.with_positives, notices)
+
+
+def _samples(
+    decoded: Decoded,
+    groups: Sequence[Group],
+    tolerate: float,
+    class_names: tuple[str, ...],
+    kind: ImageKind,
+) -> Samples:
+    """Label each image by its group; raise if too many files of one group are unreadable."""
     group_of = {file.name: group for group in groups for file in group.found}
     for group in groups:
         skipped = [entry for entry in decoded.skipped if group_of[entry[0]] is group]
         check_readable(group.what, len(group.found), skipped, tolerate)
-    classes = np.array([group_of[name].label for name in decoded.kept], np.int64)
-    shared = _Shared(decoded, classes)
-    samples = Samples(
+    return Samples(
         values=decoded.values,
-        classes=classes,
+        classes=np.array([group_of[name].label for name in decoded.kept], np.int64),
         names=decoded.kept,
-        class_names=CLASS_NAMES,
+        class_names=class_names,
         kind=kind,
-        skipped=_printable_names(decoded),
+        skipped=tuple((printable(name), reason) for name, reason in decoded.skipped),
     )
-    notices = decoded.notices + shared.notices(scenario)
-    return OneSided(samples, classes == POSITIVE, shared.with_positives, notices)
 
 
 class _Shared:
@@ -208,8 +210,8 @@ class _Shared:
 
     Attributes:
         with_positives: Unlabelled files whose content is also among the positives.
-        with_negatives: Likewise among the negatives.
-        repeated: Files that repeat the content of another with the same label.
+        with_negatives: Unlabelled files whose content is also among the negatives.
+        repeated: Files with the content of another file of the same label.
     """
 
     def __init__(self, decoded: Decoded, classes: Int64[np.ndarray, "n"]) -> None:
@@ -267,20 +269,20 @@ def _class_folders(root: Path) -> list[Path]:
     loose = [file.name for file in listing.images if "/" not in file.name]
     if loose:
         raise DataError(
-            f"{_shown(root)} should hold one folder per class, but the image {printable(loose[0])} "
-            "lies beside them. Move it into the folder of its class."
+            f"{shown_path(root)} should hold one folder per class, but the image "
+            f"{printable(loose[0])} lies beside them. Move it into the folder of its class."
         )
     folders = visible_folders(root)
     if len(folders) < 2:
         raise DataError(
-            f"{_shown(root)} should hold a folder for each of at least two classes; "
+            f"{shown_path(root)} should hold a folder for each of at least two classes; "
             f"there is only {printable(folders[0].name)}."
         )
     return folders
 
 
 def _distinct_names(folders: dict[int, Path]) -> dict[int, str]:
-    """Return what each folder is called in names of items, so that no two items share one."""
+    """Return what names of items call each folder, so that no two items share a name."""
     own = {label: _own_name(folder) for label, folder in folders.items()}
     if "" not in own.values() and len(set(own.values())) == len(own):
         return own
@@ -289,11 +291,3 @@ def _distinct_names(folders: dict[int, Path]) -> dict[int, str]:
 
 def _own_name(folder: Path) -> str:
     return Path(os.path.abspath(folder)).name
-
-
-def _printable_names(decoded: Decoded) -> tuple[tuple[str, str], ...]:
-    return tuple((printable(name), reason) for name, reason in decoded.skipped)
-
-
-def _shown(folder: Path) -> str:
-    return printable(folder.as_posix())

@@ -1,55 +1,44 @@
-"""Many image files to one array, in bounded memory, whatever the number of workers."""
+"""Many image files to one array, in bounded memory, whatever the number of threads."""
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from statistics import median
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import UInt8
+from PIL import Image
 
-from onesided.core.errors import DataError
+from onesided.core.errors import ConfigError, DataError, DataNotFound
 from onesided.data.read import cache as caches
-from onesided.data.read.agreement import (
-    SIDES,
-    Size,
-    agree_on_channels,
-    check_channels,
-    check_readable,
-    check_tolerance,
-    choose_size,
-    notice_of_darkness,
-    size_for,
-)
-from onesided.data.read.cache import CacheEntry, DecodeCache, Outcome, Stored
-from onesided.data.read.files import ACCEPTED_ENDINGS, Found, Unreadable, find_images
-from onesided.data.read.picture import Header, decode, read_header
-from onesided.data.read.threads import Each, reading_each
-from onesided.storage.names import original_name, printable
+from onesided.data.read.cache import CacheEntry, DecodeCache, Outcome, Stored, Writer
+from onesided.data.read.files import ACCEPTED_ENDINGS, Found, Unreadable
+from onesided.data.read.picture import Header, channels_phrase, decode, read_header
+from onesided.storage.names import printable
 from onesided.storage.progress import Progress
 
-__all__ = [
-    "ACCEPTED_ENDINGS",
-    "SIDES",
-    "Decoded",
-    "Found",
-    "Unreadable",
-    "check_readable",
-    "choose_size",
-    "decode",
-    "decode_all",
-    "decode_piece",
-    "find_images",
-    "original_name",
-    "printable",
-]
+SIDES = (32, 48, 64, 96, 128)
+"""Sides to choose from where none is given."""
+Size = tuple[int, int] | int | None
+"""Height and width; or the largest side to choose; or None for the largest of `SIDES`."""
+DARK = 64
+"""A quarter of the range: what reflectances of 0..10000 leave of 16 bits, and 12-bit data."""
+CHUNK = 128
+"""Decoded images that may wait for their turn: enough to keep the threads busy."""
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """Images in the order in which they were asked for, without those that were unreadable.
+    """Images in the order of the files, without the unreadable ones.
 
     Attributes:
         values: The pixels, in memory or in a file; see `DecodeCache`.
@@ -87,76 +76,206 @@ def decode_all(
 
     Args:
         found: The files, each with a name of its own.
-        channels: Wanted channels; None takes what the files agree on.
+        channels: Wanted channels; None takes what most files have.
         size: Wanted height and width; else chosen by `choose_size`.
-        known: Which files are known: the others are left out where they have the content
-            of one of these. None leaves nothing out.
+        known: Which files have a known label. Other files with the same content as one of
+            these are left out. None leaves nothing out.
         tolerate: Share of the files that may be unreadable.
-        what: What to call these files in messages, for example their folder.
+        what: What messages call these files, for example their folder.
         progress: Called with how much is done and how much there is.
-        cache: Keeps the pixels, if they are many, in a file for this start and the next.
-            None keeps them in memory.
-        workers: Threads, since Pillow decodes outside Python's lock.
+        cache: Keeps many pixels in a file, for this start and the next; None keeps them in
+            memory.
+        workers: Threads; None takes the usual number.
     """
-    check_tolerance(tolerate)
+    if not 0 <= tolerate <= 1:
+        raise ConfigError(
+            f"tolerate is the share of files that may be unreadable, from 0 to 1; got {tolerate}."
+        )
     entry = None
     if cache is not None:
-        wanted = {"channels": channels, "size": size, "known": known and _bits(known)}
-        entry = cache.entry(found, wanted)
+        flags = known and np.packbits(np.array(known, bool)).tobytes().hex()
+        entry = cache.entry(found, {"channels": channels, "size": size, "known": flags})
     stored = entry.load() if entry else None
     if stored is None:
-        with reading_each(2 * len(found) + sum(known or ()), progress, workers) as each:
+        with _reading(2 * len(found) + sum(known or ()), progress, workers) as each:
             headers, reasons = _survey(found, each)
-            check_readable(what, len(found), _named(found, reasons), tolerate)
-            count, notices = agree_on_channels(found, headers, channels, what)
-            side = size_for(size, [(h.height, h.width) for h in headers.values()])
-            job = _Job(found, known, headers, reasons, (len(headers), count, *side), notices)
+            check_readable(
+                what, len(found), [(found[row].name, reasons[row]) for row in reasons], tolerate
+            )
+            count, notices = _agree_on_channels(found, headers, channels, what)
+            if not isinstance(size, tuple):
+                shapes = [(header.height, header.width) for header in headers.values()]
+                size = choose_size(shapes, SIDES[-1] if size is None else size)
+            job = _Job(found, known, headers, reasons, (len(headers), count, *size), notices)
             stored = job.store(each, entry)
     decoded = _decoded(found, stored)
     check_readable(what, len(found), decoded.skipped, tolerate)
     return decoded
 
 
-def decode_piece(
+def decode_chunk(
     found: Sequence[Found], *, channels: int, size: tuple[int, int], what: str
 ) -> tuple[UInt8[np.ndarray, "n channels height width"], dict[int, str]]:
-    """Return the pixels of the readable files, and why others, by place, are not readable.
+    """Return the pixels of the readable files, and by index why the others are unreadable.
 
-    For a model that is there: size and channels are its own, so no header is read first.
-    A file whose channels do not fit is no accident like a damaged one, and is refused.
+    This is for a trained model: size and channels are its own, so no header is read first.
+    A file with other channels is no accident like a damaged one. It raises `DataError`.
     """
     values = np.empty((len(found), channels, *size), np.uint8)
     reasons: dict[int, str] = {}
-    with reading_each(len(found)) as each:
-        places = range(len(found))
-        for place, pixels in each(
-            found, places, lambda file: decode(file.path, channels=channels, size=size)
-        ):
+    with _reading(len(found)) as each:
+        loaded = each(
+            found, range(len(found)), lambda file: decode(file.path, channels=channels, size=size)
+        )
+        for index, pixels in loaded:
             if isinstance(pixels, Unreadable):
-                _check_fits(found[place], channels, what)
-                reasons[place] = pixels.reason
+                reasons[index] = pixels.reason
+                with suppress(Unreadable):
+                    _check_channels(found[index], read_header(found[index].path), channels, what)
             else:
-                values[place - len(reasons)] = pixels
+                values[index - len(reasons)] = pixels
     return values[: len(found) - len(reasons)], reasons
 
 
-def _check_fits(file: Found, channels: int, what: str) -> None:
-    try:
-        header = read_header(file.path)
-    except Unreadable:
-        return
-    check_channels(file, header, channels, what)
+def choose_size(shapes: Sequence[tuple[int, int]], largest: int = SIDES[-1]) -> tuple[int, int]:
+    """Return the height and width for images of these heights and widths.
+
+    Small images of one size keep it, since resampling only loses. Otherwise the median
+    side decides, rounded to the nearest of `SIDES`; the smaller of two equally near.
+    No side is longer than `largest`.
+    """
+    if len(set(shapes)) == 1 and max(shapes[0]) <= largest:
+        return shapes[0]
+    middle = median(side for shape in shapes for side in shape)
+    allowed = [side for side in SIDES if side <= largest] or [largest]
+    side = min(allowed, key=lambda candidate: abs(candidate - middle))
+    return side, side
 
 
-class _Store(Protocol):
-    """What takes the pixels: memory, or a file of the cache."""
+def check_readable(
+    what: str,
+    total: int,
+    skipped: Sequence[tuple[str, str]],
+    tolerate: float,
+    *,
+    unreadable: int | None = None,
+) -> None:
+    """Raise if no file, or too small a share of the files, could be read.
 
-    outcomes: list[Outcome]
+    Args:
+        what: What the message calls the files.
+        total: How many files there are.
+        skipped: Name and reason of each unreadable file.
+        tolerate: Share that may be unreadable.
+        unreadable: How many are unreadable, where `skipped` holds the first alone.
+    """
+    unreadable = len(skipped) if unreadable is None else unreadable
+    name, reason = skipped[0] if skipped else ("", "")
+    first = f"{printable(name)} {reason}".replace("\n", "\\n")  # one line, whatever the name
+    if unreadable == total:
+        found = f"none of {total} files can be read; the first: {first}" if total else "it is empty"
+        endings = ", ".join(ACCEPTED_ENDINGS)
+        raise DataNotFound(f"No readable image in {what}: {found}. Accepted are {endings}.")
+    # The quotient is the double nearest to the true share, as the setting's literal is.
+    share = unreadable / total
+    if share > tolerate:
+        enough = math.ceil(100 * share) / 100
+        raise DataError(
+            f"{unreadable} of {total} images in {what} cannot be read, more than the "
+            f"{100 * tolerate:.3g} % that are tolerated. The first: {first}. "
+            f"Repair or remove them, or go on without them by --tolerate {enough:g}."
+        )
 
-    def add(self, outcome: Outcome, pixels: np.ndarray | None) -> None: ...
+
+def _agree_on_channels(
+    found: Sequence[Found], headers: Mapping[int, Header], wanted: int | None, what: str
+) -> tuple[int, tuple[str, ...]]:
+    """Return the channels of the array, or name the first file that does not fit."""
+    counts = Counter(header.channels for header in headers.values())
+    most = max(counts, key=lambda channels: counts[channels])
+    agreed = wanted or (3 if most == 1 and 3 in counts else most)
+    for row, header in headers.items():
+        _check_channels(found[row], header, agreed, what)
+    if agreed != 3 or not counts[1]:
+        return agreed, ()
+    first = next(found[row].name for row, header in headers.items() if header.channels == 1)
+    return agreed, (
+        f"{counts[1]} of {len(headers)} images are grey and were repeated to three channels, "
+        f"to go with colour; the first is {printable(first)}.",
+    )
+
+
+def _check_channels(file: Found, header: Header, agreed: int, what: str) -> None:
+    """Raise if a file cannot have the agreed channels.
+
+    Grey is a colour; any other change of channels would invent or lose something.
+    """
+    if header.channels not in ({1, 3} if agreed == 3 else {agreed}):
+        raise DataError(
+            f"{printable(file.name)} has {channels_phrase(header.channels)}, but "
+            f"{channels_phrase(agreed)} are needed to go with the others in {what}. "
+            "Convert it, or move it away."
+        )
+
+
+def _notice_of_darkness(brightest_of_deep: Sequence[int]) -> tuple[str, ...]:
+    """Return a sentence where 16-bit images, each with its highest value of 255, are all dark."""
+    brightest = max(brightest_of_deep, default=DARK)
+    if brightest >= DARK:
+        return ()
+    return (
+        f"{len(brightest_of_deep)} images have 16 bits per value but use only the dark end: their "
+        f"highest value is about {brightest * 257} of 65535, {brightest} of 255 after scaling to "
+        "8 bits. Stretch them all by one factor beforehand to keep fine differences.",
+    )
+
+
+class _Each:
+    """Applies a function to files by a pool of threads, in order, and reports the progress.
+
+    Pillow decodes outside Python's global lock, so threads are enough.
+    """
+
+    def __init__(self, pool: Executor, progress: Progress | None, total: int) -> None:
+        self.pool, self.progress, self.total, self.done = pool, progress, total, 0
+
+    def __call__(
+        self, found: Sequence[Found], rows: Sequence[int], function: Callable[[Found], _Result]
+    ) -> Iterator[tuple[int, _Result | Unreadable]]:
+        """Yield each of these rows with the function's result, or why the file is unreadable."""
+
+        def attempt(file: Found) -> _Result | Unreadable:
+            try:
+                return function(file)
+            except Unreadable as error:
+                return error
+
+        # Executor.map alone would take all files at once and pile up their pixels.
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
+            results = self.pool.map(attempt, [found[row] for row in chunk])
+            yield from zip(chunk, results, strict=True)
+            self.done += len(chunk)
+            if self.progress is not None:
+                self.progress(self.done, self.total)
+
+
+@contextmanager
+def _reading(
+    total: int, progress: Progress | None = None, workers: int | None = None
+) -> Iterator[_Each]:
+    # Filters belong to the process, so they are set before threads start, not in them.
+    with warnings.catch_warnings():
+        # Pillow's warnings (odd EXIF) are no news, and what it refuses is listed.
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        with ThreadPoolExecutor(workers or min(8, os.cpu_count() or 1)) as pool:
+            yield _Each(pool, progress, total)
 
 
 class _Memory:
+    """Takes the pixels where they are too few for a file; see `Writer`."""
+
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.values, self.rows = np.empty(shape, np.uint8), 0
         self.outcomes: list[Outcome] = []
@@ -170,7 +289,7 @@ class _Memory:
 
 @dataclass(frozen=True)
 class _Job:
-    """Files whose headers were read, and the array that is made of them."""
+    """Files whose headers were read, and the shape of their array."""
 
     found: Sequence[Found]
     known: Sequence[bool] | None
@@ -179,25 +298,22 @@ class _Job:
     shape: tuple[int, ...]
     notices: tuple[str, ...]
 
-    def store(self, each: Each, entry: CacheEntry | None) -> Stored:
+    def store(self, each: _Each, entry: CacheEntry | None) -> Stored:
         """Decode into memory, or into the cache where that is worth a file."""
         if entry is None or math.prod(self.shape) < caches.WORTH_A_FILE:
             memory = _Memory(self.shape)
             notices = self._fill(memory, each)
             return Stored(memory.values[: memory.rows], self._all(memory.outcomes), notices)
-        self._write(entry, each)
+        with entry.writing(self.shape, self.unreadable) as writer:
+            if writer is not None:
+                writer.conclude(self._fill(writer, each))
         stored = entry.load()
         if stored is None:
             raise DataError("Decoded images vanished while they were read. Start again.")
         return stored
 
-    def _write(self, entry: CacheEntry, each: Each) -> None:
-        with entry.writing(self.shape, self.unreadable) as writer:
-            if writer is not None:
-                writer.conclude(self._fill(writer, each))
-
-    def _fill(self, store: _Store, each: Each) -> tuple[str, ...]:
-        """Decode what is not stored yet; return what should be told about all of it."""
+    def _fill(self, store: _Memory | Writer, each: _Each) -> tuple[str, ...]:
+        """Decode what is not stored yet; return notices about all of it."""
         channels, height, width = self.shape[1:]
         digests = self._known_digests(each)
 
@@ -215,11 +331,11 @@ class _Job:
             is_copy = digest in digests and self.known is not None and not self.known[row]
             outcome = Outcome(digest, is_copy=is_copy, brightest=int(pixels.max()))
             store.add(outcome, None if is_copy else pixels)
-        judged = zip(self.headers.values(), store.outcomes, strict=True)
-        deep = [one.brightest for header, one in judged if header.is_deep and not one.reason]
-        return self.notices + notice_of_darkness(deep)
+        read = zip(self.headers.values(), store.outcomes, strict=True)
+        deep = [one.brightest for header, one in read if header.is_deep and not one.reason]
+        return self.notices + _notice_of_darkness(deep)
 
-    def _known_digests(self, each: Each) -> set[str]:
+    def _known_digests(self, each: _Each) -> set[str]:
         """Read the known files once more, and first: copies of them may come before them."""
         if self.known is None:
             return set()
@@ -229,26 +345,26 @@ class _Job:
 
     def _all(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
         """Return the outcome of every file, with those that could not be opened."""
-        judged = dict(zip(self.headers, outcomes, strict=True))
-        judged |= {row: Outcome(reason=reason) for row, reason in self.unreadable.items()}
-        return [judged[row] for row in range(len(self.found))]
+        read = dict(zip(self.headers, outcomes, strict=True))
+        read |= {row: Outcome(reason=reason) for row, reason in self.unreadable.items()}
+        return [read[row] for row in range(len(self.found))]
 
 
 def _decoded(found: Sequence[Found], stored: Stored) -> Decoded:
-    def judged() -> Iterator[tuple[str, Outcome]]:
+    def read() -> Iterator[tuple[str, Outcome]]:
         return zip((file.name for file in found), stored.outcomes, strict=True)
 
     return Decoded(
         values=stored.values,
-        kept=tuple(name for name, outcome in judged() if outcome.has_pixels),
-        digests=tuple(outcome.digest for _, outcome in judged() if outcome.has_pixels),
-        skipped=tuple((name, outcome.reason) for name, outcome in judged() if outcome.reason),
+        kept=tuple(name for name, outcome in read() if outcome.has_pixels),
+        digests=tuple(outcome.digest for _, outcome in read() if outcome.has_pixels),
+        skipped=tuple((name, outcome.reason) for name, outcome in read() if outcome.reason),
         notices=stored.notices,
-        copies=tuple((name, outcome.digest) for name, outcome in judged() if outcome.is_copy),
+        copies=tuple((name, outcome.digest) for name, outcome in read() if outcome.is_copy),
     )
 
 
-def _survey(found: Sequence[Found], each: Each) -> tuple[dict[int, Header], dict[int, str]]:
+def _survey(found: Sequence[Found], each: _Each) -> tuple[dict[int, Header], dict[int, str]]:
     headers: dict[int, Header] = {}
     reasons: dict[int, str] = {}
     kinds: dict[Header, Header] = {}  # a folder's images are mostly alike: each kind is kept once
@@ -266,11 +382,3 @@ def _digest(path: Path) -> str:
             return hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError as error:
         raise Unreadable(path, f"cannot be opened: {error.strerror or error}") from error
-
-
-def _bits(flags: Sequence[bool]) -> str:
-    return np.packbits(np.array(flags, bool)).tobytes().hex()
-
-
-def _named(found: Sequence[Found], reasons: Mapping[int, str]) -> tuple[tuple[str, str], ...]:
-    return tuple((found[row].name, reasons[row]) for row in sorted(reasons))

@@ -1,7 +1,7 @@
-"""What a trained model is asked about: a folder or a table, as a stream of any length.
+"""Items that a trained model scores: a folder or a table, as a stream of any length.
 
 An item is a record of bytes: its name, a zero byte, and what is needed to read it or to
-notice that it changed. Records lie on disk; none but those of a piece are in memory.
+notice that it changed. Records lie on disk; only those of one chunk are in memory.
 """
 
 import os
@@ -23,9 +23,9 @@ from onesided.data.read.files import (
     stamp,
     stream_images,
 )
-from onesided.data.read.images import decode_piece
+from onesided.data.read.images import decode_chunk
 from onesided.data.read.picture import decode, read_header
-from onesided.storage.names import printable
+from onesided.storage.names import printable, shown_path
 from onesided.storage.sorting import sorted_on_disk
 from onesided.storage.table import (
     NotANumber,
@@ -47,9 +47,9 @@ class ItemChunk:
     """Some items, read.
 
     Attributes:
-        values: Of those that can be read, in order.
-        reasons: Why others, by their place in the piece, cannot; continues a sentence
-            that starts with the item's name.
+        values: Of the readable ones, in order.
+        reasons: Why others, by their index in the chunk, are unreadable; continues a
+            sentence that starts with the item's name.
     """
 
     values: np.ndarray
@@ -62,19 +62,15 @@ class Items(Protocol):
     @property
     def shown(self) -> str:
         """What messages call it."""
-        ...
 
     def records(self, work: Path) -> Iterator[bytes]:
         """Yield a record for each item; `work` is a folder for temporary files."""
-        ...
 
     def read(self, records: Sequence[bytes]) -> ItemChunk:
         """Read the items of some records."""
-        ...
 
     def picture(self, record: bytes) -> np.ndarray | None:
         """Return (C, H, W) of an item as people see it, or None if there is nothing to see."""
-        ...
 
 
 def open_items(
@@ -91,8 +87,8 @@ def open_items(
         path: A folder of images, or a CSV file with a column `path` or columns of numbers.
         sample_shape: (C, H, W) of an image or (D,) of a vector.
         model: What messages call the model.
-        feature_names: What the model calls the numbers of a vector; a table's columns are then
-            found by name, wherever they stand. Without names only their number is checked.
+        feature_names: Names of the model's features; a table's columns are then found by
+            name, in any order. Without names only their number is checked.
         notify: Called with each sentence that a person should know.
     """
     takes = (
@@ -101,21 +97,23 @@ def open_items(
         else f"{model} was trained on vectors of {sample_shape[0]} numbers"
     )
     if path.suffix.lower() in ACCEPTED_ENDINGS and path.is_file():
-        raise DataError(f"{_shown(path)} is one image. Give the folder that holds it.")
+        raise DataError(f"{shown_path(path)} is one image. Give the folder that holds it.")
     if not path.is_file() and path.suffix.lower() not in (".csv", ".tsv"):
         if len(sample_shape) != 3:
             raise DataError(f"{takes}; it cannot rank a folder of images.")
-        return _Folder(path, sample_shape)
+        return _Files(path, sample_shape)
     table = open_table(path, needed=None)
     if "path" in table.columns:
         if len(sample_shape) != 3:
-            raise DataError(f"{takes}; it cannot rank the files that {_shown(path)} lists.")
-        return _FileTable(table, sample_shape)
+            raise DataError(f"{takes}; it cannot rank the files that {shown_path(path)} lists.")
+        return _ListedFiles(path.parent, sample_shape, table)
     if feature_names and len(sample_shape) == 1:
         return _FeatureTable(table, _columns_by_name(table, feature_names, model, notify))
     if (len(table.features),) != sample_shape:
         named = f"{len(table.features)} columns of numbers ({', '.join(table.features)})"
-        raise DataError(f"{takes}; {_shown(path)} has no column 'path', but {printable(named)}.")
+        raise DataError(
+            f"{takes}; {shown_path(path)} has no column 'path', but {printable(named)}."
+        )
     return _FeatureTable(table, tuple(table.features))
 
 
@@ -125,7 +123,7 @@ def _columns_by_name(
     model: str,
     notify: Callable[[str], None] | None,
 ) -> tuple[str, ...]:
-    """Return the columns that a model knows, in its order; others are told and left out."""
+    """Return the columns that a model knows, in its order; others are reported and left out."""
     wanted = {column_called(name): name for name in feature_names}
     if len(wanted) < len(feature_names):
         raise table.fault(
@@ -153,17 +151,18 @@ def name_of(record: bytes) -> str:
 
 
 @dataclass(frozen=True)
-class _Folder:
-    """All images below a folder, sorted by the bytes of their names."""
+class _Files:
+    """Image files below a folder; see `Items`."""
 
     folder: Path
     sample_shape: tuple[int, ...]
 
     @property
     def shown(self) -> str:
-        return _shown(self.folder)
+        return shown_path(self.folder)
 
     def records(self, work: Path) -> Iterator[bytes]:
+        """Yield all images below the folder, sorted by the bytes of their names."""
         found = stream_images(self.folder, Counter())
         # A zero byte sorts before all others, so the order is that of the names.
         return sorted_on_disk(
@@ -171,51 +170,55 @@ class _Folder:
         )
 
     def read(self, records: Sequence[bytes]) -> ItemChunk:
-        found = [Found(self.folder / name, name) for name in map(name_of, records)]
-        return _read_files(found, self.sample_shape, self.shown)
+        found = [Found(self._path(record), name_of(record)) for record in records]
+        channels, height, width = self.sample_shape
+        size = (height, width)
+        return ItemChunk(*decode_chunk(found, channels=channels, size=size, what=self.shown))
 
     def picture(self, record: bytes) -> np.ndarray | None:
-        return _small(self.folder / name_of(record))
+        """Return an image in its own proportions, no larger than a page shows it."""
+        path = self._path(record)
+        try:
+            header = read_header(path)
+            scale = min(1.0, PICTURE_SIDE / max(header.height, header.width))
+            size = max(1, round(scale * header.height)), max(1, round(scale * header.width))
+            return decode(path, size=size)
+        except Unreadable:
+            return None  # it was readable a moment ago, when it got its score
+
+    def _path(self, record: bytes) -> Path:
+        return self.folder / name_of(record)
 
 
 @dataclass(frozen=True)
-class _FileTable:
+class _ListedFiles(_Files):
     """The image files that a table lists, in its order."""
 
     table: Table
-    sample_shape: tuple[int, ...]
 
     @property
     def shown(self) -> str:
-        return _shown(self.table.path)
+        return shown_path(self.table.path)
 
     def records(self, work: Path) -> Iterator[bytes]:
         for row in self.table.rows():
             file, text = listed_file(self.table, row)
-            parts = (os.fsencode(file.name), os.fsencode(text), stamp(file))
-            yield b"\0".join(parts)
-
-    def read(self, records: Sequence[bytes]) -> ItemChunk:
-        found = [Found(self._path(record), name_of(record)) for record in records]
-        return _read_files(found, self.sample_shape, self.shown)
-
-    def picture(self, record: bytes) -> np.ndarray | None:
-        return _small(self._path(record))
+            yield b"\0".join((os.fsencode(file.name), os.fsencode(text), stamp(file)))
 
     def _path(self, record: bytes) -> Path:
-        return self.table.path.parent / os.fsdecode(record.split(b"\0")[1])
+        return self.folder / os.fsdecode(record.split(b"\0")[1])
 
 
 @dataclass(frozen=True)
 class _FeatureTable:
-    """Rows of numbers, in their order; a row with a gap is one that cannot be read."""
+    """Rows of numbers, in their order; a row with a gap is unreadable."""
 
     table: Table
     columns: tuple[str, ...]
 
     @property
     def shown(self) -> str:
-        return _shown(self.table.path)
+        return shown_path(self.table.path)
 
     def records(self, work: Path) -> Iterator[bytes]:
         for row in self.table.rows():
@@ -237,32 +240,11 @@ class _FeatureTable:
         return ItemChunk(
             np.frombuffer(numbers, "<f4").reshape(-1, len(self.columns)),
             {
-                place: content[1:].decode()
-                for place, content in enumerate(contents)
+                index: content[1:].decode()
+                for index, content in enumerate(contents)
                 if content[:1] == _REASON
             },
         )
 
     def picture(self, record: bytes) -> np.ndarray | None:
         return None
-
-
-def _read_files(found: Sequence[Found], sample_shape: tuple[int, ...], what: str) -> ItemChunk:
-    channels, height, width = sample_shape
-    values, reasons = decode_piece(found, channels=channels, size=(height, width), what=what)
-    return ItemChunk(values, reasons)
-
-
-def _small(path: Path) -> np.ndarray | None:
-    """Return an image in its own proportions, no larger than a page shows it."""
-    try:
-        header = read_header(path)
-        scale = min(1.0, PICTURE_SIDE / max(header.height, header.width))
-        size = max(1, round(scale * header.height)), max(1, round(scale * header.width))
-        return decode(path, size=size)
-    except Unreadable:
-        return None  # it could be read a moment ago, when it got its score
-
-
-def _shown(path: Path) -> str:
-    return printable(path.as_posix())

@@ -1,8 +1,6 @@
-"""One image file to one array, whatever kind of image it is.
+"""One image file to one array `(channels, height, width)` of uint8, whatever its kind.
 
-What every file becomes: `(channels, height, width)` of uint8.
-
-| file | becomes |
+| file | array |
 |---|---|
 | grey, black and white | 1 channel |
 | colour, palette, CMYK, YCbCr | 3 channels, RGB |
@@ -37,7 +35,7 @@ MAXIMUM_PIXELS = 64_000_000
 MAXIMUM_NUMBERS = 4 * MAXIMUM_PIXELS
 """All channels of a file together, for the same reason."""
 
-# What else Pillow knows stays shut: its EPS reader, for one, starts another program.
+# Pillow's other formats stay closed: its EPS reader, for example, starts another program.
 _FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "GIF", "PPM")
 _GREY_MODES = ("1", "L", "LA")
 _DEEP_MODES = ("I", "I;16", "I;16B", "I;16L", "I;16N")
@@ -58,8 +56,8 @@ class Header:
     """What is known of an image before its pixels are read.
 
     Attributes:
-        channels: Channels it will have once decoded.
-        is_deep: Whether it is grey of 16 bits per value, or has many channels of them.
+        channels: Of the decoded array.
+        is_deep: Whether its values, grey or of many channels, have 16 bits.
     """
 
     height: int
@@ -69,9 +67,9 @@ class Header:
 
 
 def read_header(path: Path, *, upright: bool = True) -> Header:
-    """Return size and channels of an image file; costs a fraction of decoding it.
+    """Return size and channels of an image file, for a fraction of the cost of decoding it.
 
-    Without `upright` they are those of the pixels as stored, see `decode`.
+    Without `upright` they are those of the pixels as stored; see `decode`.
     """
     bands = _bands_of_other_counts(path)
     if bands is not None:
@@ -94,19 +92,16 @@ def decode(
     size: tuple[int, int] | None = None,
     upright: bool = True,
 ) -> UInt8[np.ndarray, "channels height width"]:
-    """Return one image file as an array, upright, or say why it cannot be read.
+    """Return one image file as an array, or raise `Unreadable` with the reason.
 
     Args:
         path: The file.
         channels: Wanted number of channels; grey is repeated where three are wanted.
-            None takes what the file has.
+            None takes the file's own.
         size: Wanted height and width; the image is stretched to it, averaging where it
             shrinks. None keeps the file's own.
-        upright: Whether it is turned as a camera noted beside it; False leaves the pixels as
-            they are stored.
-
-    Raises:
-        Unreadable: With the reason.
+        upright: Whether the camera's orientation in EXIF is applied; False leaves the pixels
+            as they are stored.
     """
     bands = _bands_of_other_counts(path)
     if bands is not None:
@@ -122,13 +117,13 @@ def decode(
 
 
 def _check_channels(path: Path, found: int, wanted: int | None) -> None:
-    """Refuse another number of channels than is wanted; grey will do for colour."""
+    """Refuse another number of channels than wanted; grey is accepted for colour."""
     if wanted not in (None, found) and (found, wanted) != (1, 3):
         raise Unreadable(path, f"has {channels_phrase(found)} where {wanted} were expected")
 
 
 def opaque_parts(path: Path) -> Bool[np.ndarray, "height width"]:
-    """Return where a picture is not transparent, its pixels as they are stored."""
+    """Return where a picture is not transparent, with its pixels as they are stored."""
     if _bands_of_other_counts(path) is not None:
         header = read_header(path, upright=False)
         return np.ones((header.height, header.width), bool)
@@ -138,7 +133,7 @@ def opaque_parts(path: Path) -> Bool[np.ndarray, "height width"]:
         try:
             return np.asarray(image.convert("RGBA").getchannel("A")) > 0
         except Exception as error:  # as in _open
-            raise Unreadable(path, f"is damaged ({_told(error)})") from error
+            raise Unreadable(path, f"is damaged ({_text_of(error)})") from error
 
 
 def channels_phrase(count: int) -> str:
@@ -150,7 +145,7 @@ def channels_phrase(count: int) -> str:
 def shown_channels(count: int) -> slice:
     """Return which channels of an image are shown: the first three, of two the first.
 
-    Six are an image before an event and one after it, which is what is judged.
+    Six are an image before an event and one after it; the one after it is shown.
     """
     if count == 6:
         return slice(3, 6)
@@ -158,7 +153,7 @@ def shown_channels(count: int) -> slice:
 
 
 def _bands_of_other_counts(path: Path) -> TiffFacts | None:
-    """Check the file itself; return the facts of a TIFF that Pillow would not show in full."""
+    """Check the file itself; return the facts of a TIFF that Pillow would not read in full."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -179,7 +174,7 @@ def _bands_of_other_counts(path: Path) -> TiffFacts | None:
         raise Unreadable(
             path,
             f"is absurdly large ({facts.width} x {facts.height} pixels of {facts.samples} "
-            "channels); cut it into pieces",
+            "channels); cut it into smaller images",
         )
     return facts
 
@@ -194,7 +189,7 @@ def _open(path: Path) -> Image.Image:
     # A damaged or hostile file can make a decoder raise nearly anything; all of it becomes
     # a reason that people see. Only calls into Pillow are guarded in this way.
     except Exception as error:
-        raise Unreadable(path, f"is damaged ({_told(error)})") from error
+        raise Unreadable(path, f"is damaged ({_text_of(error)})") from error
     _check_pixels(path, *image.size)
     if image.mode not in _GREY_MODES + _DEEP_MODES + _COLOUR_MODES:
         raise Unreadable(path, f"has pixels of kind {image.mode}; save it as 8-bit grey or RGB")
@@ -206,7 +201,7 @@ def _check_pixels(path: Path, width: int, height: int) -> None:
         raise Unreadable(
             path,
             f"is absurdly large ({width} x {height}, more than "
-            f"{MAXIMUM_PIXELS / 1e6:g} million pixels); cut it into pieces",
+            f"{MAXIMUM_PIXELS / 1e6:g} million pixels); cut it into smaller images",
         )
 
 
@@ -220,7 +215,7 @@ def _read_picture(path: Path, size: tuple[int, int] | None) -> tuple[list[Image.
             image.load()
             flat = _flattened(image)
         except Exception as error:  # as in _open
-            raise Unreadable(path, f"is damaged ({_told(error)})") from error
+            raise Unreadable(path, f"is damaged ({_text_of(error)})") from error
         if image.mode in _DEEP_MODES:
             flat = _shallow(path, image)
         return [flat], _orientation(image)
@@ -264,5 +259,5 @@ def _pixels(
     return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
-def _told(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     return str(error) or type(error).__name__

@@ -1,13 +1,13 @@
-"""From the outline of a building to the piece of image that shows it.
+"""From the outline of a building to the window of an image that shows it.
 
 Outlines are in pixels: x to the right, y downwards, (0, 0) the corner of the first pixel.
 
 The NcPU paper (appendix on data sets): "each building is buffered by a distance equal to
 0.5 times its size, and the minimum bounding rectangle of each buffer is cropped". It does
-not say what size is, nor whether the rectangle may be turned. Here size is the longer side
+not define size, nor say whether the rectangle may be rotated. Here size is the longer side
 of the outline's upright bounding rectangle, and the rectangle of the buffer is upright too,
-the sense that "minimum bounding rectangle" has in maps. So a square building fills the
-middle quarter of its crop. A rectangle that is no square is stretched to one.
+as "minimum bounding rectangle" means in maps. So a square building fills the middle quarter
+of its crop. A rectangle that is no square is stretched to one.
 """
 
 import math
@@ -18,6 +18,7 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from onesided.core.errors import DataError
+from onesided.data.read.picture import MAXIMUM_PIXELS
 from onesided.storage.optional import library
 
 Window = tuple[float, float, float, float]
@@ -26,13 +27,11 @@ Window = tuple[float, float, float, float]
 MARGIN = 0.5
 """Width of the buffer in sizes of the building (the paper's number)."""
 SMALLEST = 1e-3
-"""Pixels; what is smaller is a slip of the hand, and cannot be stretched."""
-MAXIMUM_PIXELS = 64_000_000
-"""A window with more is no building, and would eat all memory."""
+"""Pixels; a smaller outline is a mistake, and cannot be stretched."""
 
 
 class Outline(Protocol):
-    """What is asked of a geometry of shapely, which may not be installed."""
+    """What we use of a geometry of shapely, which may not be installed."""
 
     @property
     def is_empty(self) -> bool:
@@ -56,7 +55,7 @@ class BadPolygon(DataError):
 
 
 def require_shapely() -> Any:  # noqa: ANN401 - it ships no types
-    """Return the module shapely, or say how to get it."""
+    """Return the module shapely, or raise how to install it."""
     return library("shapely", "Reading outlines of buildings")
 
 
@@ -66,7 +65,7 @@ def polygon_from_wkt(text: object) -> Outline:
     if not isinstance(text, str):
         raise BadPolygon(f"is {type(text).__name__} instead of well-known text")
     try:
-        with np.errstate(invalid="ignore"):  # NaN among the numbers: told by sound_polygon
+        with np.errstate(invalid="ignore"):  # sound_polygon refuses NaN
             geometry: Outline = shapely.from_wkt(text)
     except shapely.errors.ShapelyError as error:
         raise BadPolygon(f"is not well-known text ({error})") from error
@@ -76,11 +75,8 @@ def polygon_from_wkt(text: object) -> Outline:
 def sound_polygon(geometry: Outline | None) -> tuple[Outline, bool]:
     """Return an outline that bounds an area, and whether it had to be repaired.
 
-    A ring that crosses itself is taken apart into the areas it bounds, holes and several
-    parts stay. What bounds no area at all is refused.
-
-    Raises:
-        BadPolygon: With the reason.
+    A ring that crosses itself is divided into the areas it bounds; holes and several parts
+    stay. An outline that bounds no area raises `BadPolygon`.
     """
     shapely = require_shapely()
     if geometry is None or geometry.is_empty:
@@ -100,9 +96,9 @@ def sound_polygon(geometry: Outline | None) -> tuple[Outline, bool]:
 def building_window(polygon_xy: Outline, *, margin: float = MARGIN) -> Window:
     """Return the upright rectangle around the buffer of a building.
 
-    The buffer is `margin` times the longer side of the building's own rectangle. Nothing
-    has to be buffered for that: the rectangle of a buffer is the rectangle of what was
-    buffered, moved outwards by its width. Several parts are one building.
+    The buffer is `margin` times the longer side of the building's own rectangle. It need not
+    be computed: its rectangle is the building's own, extended by its width on each side.
+    Several parts are one building.
     """
     if polygon_xy.is_empty:
         raise BadPolygon("is empty")
@@ -133,8 +129,8 @@ def cut(
 ) -> UInt8[np.ndarray, "channels size size"]:
     """Return a window of an image, stretched to a square of this side, averaging where it shrinks.
 
-    What lies outside the image is black, as the empty parts of maps are, so that a building
-    at the border keeps its place and scale. Only pixels that the window touches count
+    Parts outside the image are black, as the empty parts of maps are, so that a building at
+    the border keeps its position and scale. Only pixels that the window touches count
     (`pixels_of`), so a part of the image that holds them gives the same result.
     """
     left, top, right, bottom = pixels_of(window)
@@ -146,17 +142,17 @@ def cut(
             "Are outlines and image in the same coordinates?"
         )
     channels, height, width = image.shape
-    piece = np.zeros((channels, bottom - top, right - left), np.uint8)
+    part = np.zeros((channels, bottom - top, right - left), np.uint8)
     rows = slice(max(top, 0), min(bottom, height))
     columns = slice(max(left, 0), min(right, width))
     if rows.start < rows.stop and columns.start < columns.stop:
         inside = np.s_[
             :, rows.start - top : rows.stop - top, columns.start - left : columns.stop - left
         ]
-        piece[inside] = image[:, rows, columns]
+        part[inside] = image[:, rows, columns]
     box = (window[0] - left, window[1] - top, window[2] - left, window[3] - top)
     bands = (
         Image.fromarray(band).resize((size, size), Image.Resampling.BILINEAR, box=box)
-        for band in piece
+        for band in part
     )
     return np.stack([np.asarray(band) for band in bands])

@@ -7,6 +7,7 @@ feature.
 """
 
 from array import array
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,13 +17,12 @@ import numpy as np
 from onesided.core.labels import POSITIVE, UNKNOWN
 from onesided.data.problem.dataset import Scenario
 from onesided.data.problem.samples import ImageKind, Samples
-from onesided.data.read.agreement import Size
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.files import Found, listed_file
 from onesided.data.read.folder import CLASS_NAMES, Group, OneSided, read_groups
-from onesided.data.read.images import decode_all
+from onesided.data.read.images import Size, decode_all
 from onesided.storage.labels import NAMES, NotALabel, label_in
-from onesided.storage.names import printable
+from onesided.storage.names import printable, shown_path
 from onesided.storage.progress import Progress
 from onesided.storage.table import NotANumber, Row, Table, number_in, open_table
 
@@ -39,14 +39,8 @@ def read_table(
 ) -> OneSided:
     """Read a table of image files, or of features, with a label for each row.
 
-    Args:
-        path: The CSV file.
-        size: Height and width of the run; else chosen from all images together.
-        tolerate: Share of the files of each label that may be missing or unreadable.
-        scenario: Decides about files whose content is both labelled and unlabelled.
-        kind: Which augmentation suits the images; features are always vectors.
-        progress: Called with how much is done and how much there is.
-        cache: Keeps decoded pixels in files; see `decode_all`.
+    The options are those of `read_folders`. `tolerate` is the share of the files of each label
+    that may be missing or unreadable. `kind` is of images; features are always vectors.
     """
     table = open_table(path, needed="label")
     if "path" not in table.columns:
@@ -82,7 +76,7 @@ def _group_files(table: Table) -> list[Group]:
         first_line[file.name] = row.line
         found.setdefault(label, []).append(file)
     _check_both_sides(table, set(found))
-    shown = printable(table.path.as_posix())
+    shown = shown_path(table.path)
     order = [label for label in NAMES if label in found]
     return [Group(label, f"{shown} ({NAMES[label]})", found[label]) for label in order]
 
@@ -110,7 +104,9 @@ def _read_features(table: Table) -> OneSided:
         except NotANumber as error:
             raise table.fault(str(error), row.line) from None
     _check_both_sides(table, set(labels))
-    _check_unique(table, names)
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise table.fault(f"two rows are called '{twice}'. Names must differ.")
     classes = np.array(labels, np.int64)
     samples = Samples(
         values=np.array(numbers, np.float32).reshape(len(labels), len(features)),
@@ -121,11 +117,3 @@ def _read_features(table: Table) -> OneSided:
         feature_names=table.spelled(features),
     )
     return OneSided(samples, classes == POSITIVE, duplicates=0, notices=())
-
-
-def _check_unique(table: Table, names: list[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise table.fault(f"two rows are called '{name}'. Names must differ.")
-        seen.add(name)

@@ -1,8 +1,8 @@
 """TIFF files that hold more than a picture: many channels, many pages, odd numbers.
 
-Pillow opens a file of six channels as RGB and says nothing, and shows the first of many
-pages. So the tags are read first, and what Pillow would not show in full is read by
-tifffile or refused.
+Pillow opens a file of six channels as RGB without a warning, and reads the first of many
+pages only. So the tags are read first. What Pillow would not read in full is read by
+tifffile, or refused.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _PREVIEW_OR_MASK = 0b101
 
 @dataclass(frozen=True)
 class TiffFacts:
-    """What the tags of the first page say.
+    """The tags of the first page.
 
     Attributes:
         samples: Numbers per pixel, alpha among them.
@@ -49,7 +49,7 @@ class TiffFacts:
 
     @property
     def is_picture(self) -> bool:
-        """Whether grey, colour and alpha are all there is, so that Pillow shows it in full."""
+        """Whether it has grey, colour and alpha alone, so that Pillow reads it in full."""
         colours = self.samples - len(self.extra)
         if self.extra and self.extra not in _ALPHA:
             return False
@@ -61,7 +61,7 @@ class TiffFacts:
 
 
 def read_tiff_facts(path: Path) -> TiffFacts | None:
-    """Return what the tags say, or None if the file is not a TIFF."""
+    """Return the facts in the tags, or None if the file is not a TIFF."""
     with path.open("rb") as file:
         head = file.read(16)
         if head[:4] not in TiffImagePlugin.PREFIXES:
@@ -133,7 +133,7 @@ def read_bands(path: Path, facts: TiffFacts) -> UInt8[np.ndarray, "channels heig
         with tifffile.TiffFile(path) as file:
             page = file.pages[0]
             values, axes = np.asarray(page.asarray()), str(page.axes)
-    # As above: whatever a hostile file makes the parser raise is a reason to skip it.
+    # As above: all that a hostile file makes the parser raise is a reason to skip it.
     except Exception as error:
         raise Unreadable(path, f"is damaged or of an unknown kind ({error})") from error
     if sorted(axes) != ["S", "X", "Y"] or values.dtype not in (np.uint8, np.uint16):
@@ -148,7 +148,7 @@ def eight_bits(values: np.ndarray, bits: int) -> UInt8[np.ndarray, "..."]:
     """Scale the full range of so many bits to 0..255; 16 bits are divided by 257.
 
     The range is the format's, not the file's: two files with the same numbers must look
-    the same, and a stretch by what each file happens to hold would undo that.
+    the same, which stretching each file by its own range would undo.
     """
     if bits == 8:
         return values.astype(np.uint8, copy=False)

@@ -1,10 +1,10 @@
-"""Data sets that come with the library, or that it knows how to fetch: one visible table.
+"""Data sets that come with the library, or that it can fetch, in one table.
 
 A new data set is a reader in a file of this folder and one entry in `SOURCES`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,32 +12,27 @@ from onesided.core.config import nearest
 from onesided.core.errors import ConfigError
 from onesided.data.problem.samples import Source
 from onesided.data.sources import abcd, cifar, digits, idx, stl10, tabular, toy
-from onesided.data.sources.by_hand import ByHand
-from onesided.data.sources.download import Archive, Layout
+from onesided.data.sources.download import Archive, ByHand, Layout
 from onesided.data.sources.xbd import load as xbd
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SourceEntry:
-    """A data set, and the PU problem that is made of it unless told otherwise.
+    """A data set, and its default PU problem; the sizes are those of CIFAR-10 in the paper.
 
     Attributes:
         load: Reads it from a root folder; embedded sets ignore the root.
-        title: Its name for people.
         summary: What is in it, and what counts as positive.
         licence: On which terms it comes, and whom to cite.
-        positive_classes: Class indices that count as positive.
         positives: Labelled positives.
-        unlabelled: Unlabelled samples.
-        prior: Share of positives among the unlabelled; None if nobody knows.
+        prior: Share of positives among the unlabelled; None where it is unknown.
         held_out_unlabelled: Further unlabelled samples, held out.
-        held_out_positives: Further labelled positives, held out.
         mean: Per channel, of values from 0 to 1; per feature of vectors.
-        std: The same, standard deviation.
-        layouts: How it lies on disk; the first is what is fetched. None if it is embedded, or
+        std: Standard deviation, likewise.
+        layouts: How it lies on disk; the first is what is fetched. Empty if it is embedded, or
             if people have to fetch it.
-        by_hand: How people get it, where their consent to a licence is asked for.
-        listed: Whether people see it; sets for tests are not for them.
+        by_hand: How people get it, where they must accept a licence.
+        listed: Whether people see it; sets for tests are not listed.
     """
 
     load: Callable[[Path | None], Source]
@@ -45,11 +40,11 @@ class SourceEntry:
     summary: str
     licence: str
     positive_classes: tuple[int, ...]
-    positives: int
-    unlabelled: int
-    prior: float | None
-    held_out_unlabelled: int
-    held_out_positives: int
+    positives: int = 1000
+    unlabelled: int = 40000
+    prior: float | None = 0.4
+    held_out_unlabelled: int = 4000
+    held_out_positives: int = 100
     mean: tuple[float, ...]
     std: tuple[float, ...]
     layouts: tuple[Layout, ...] = ()
@@ -68,37 +63,33 @@ class SourceEntry:
 
 
 def _of_255(*values: float) -> tuple[float, ...]:
-    """Return statistics that were published on the scale of bytes, on the scale of 0 to 1."""
+    """Return statistics of bytes, as published, on the scale from 0 to 1."""
     return tuple(value / 255 for value in values)
 
 
+_DIGITS = SourceEntry(
+    load=digits.load_digits,
+    title="Handwritten digits",
+    summary="1797 grey images of 8x8, embedded; positive: even digits",
+    licence="CC BY 4.0. Alpaydin and Kaynak 1998, UCI Machine Learning Repository.",
+    positive_classes=(0, 2, 4, 6, 8),
+    positives=40,
+    unlabelled=800,
+    held_out_unlabelled=100,
+    held_out_positives=20,
+    mean=(0.3048,),
+    std=(0.3757,),
+)
+
 SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
     {
-        "digits": SourceEntry(
-            load=digits.load_digits,
-            title="Handwritten digits",
-            summary="1797 grey images of 8x8, embedded; positive: even digits",
-            licence="CC BY 4.0. Alpaydin and Kaynak 1998, UCI Machine Learning Repository.",
-            positive_classes=(0, 2, 4, 6, 8),
-            positives=40,
-            unlabelled=800,
-            prior=0.4,
-            held_out_unlabelled=100,
-            held_out_positives=20,
-            mean=(0.3048,),
-            std=(0.3757,),
-        ),
+        "digits": _DIGITS,
         idx.NAME: SourceEntry(
             load=idx.load_fashion_mnist,
             title="Fashion-MNIST",
             summary="70000 grey images of 28x28; positive: tops (T-shirt, pullover, coat, shirt)",
             licence="MIT. Xiao, Rasul and Vollgraf 2017, arXiv:1708.07747.",
             positive_classes=(0, 2, 4, 6),
-            positives=1000,
-            unlabelled=40000,
-            prior=0.4,
-            held_out_unlabelled=4000,
-            held_out_positives=100,
             mean=(0.2860,),
             std=(0.3530,),
             layouts=idx.LAYOUTS,
@@ -109,11 +100,6 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             summary="60000 colour photographs of 32x32; positive: vehicles",
             licence="No licence stated. Krizhevsky 2009, Learning Multiple Layers of Features.",
             positive_classes=cifar.CIFAR10_POSITIVES,
-            positives=1000,
-            unlabelled=40000,
-            prior=0.4,
-            held_out_unlabelled=4000,
-            held_out_positives=100,
             mean=(0.4914, 0.4822, 0.4465),
             std=(0.247, 0.243, 0.261),
             layouts=cifar.CIFAR10.layouts,
@@ -124,11 +110,7 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             summary="60000 colour photographs of 32x32; positive: animals and people",
             licence="No licence stated. Krizhevsky 2009, Learning Multiple Layers of Features.",
             positive_classes=cifar.CIFAR100_POSITIVES,
-            positives=1000,
-            unlabelled=40000,
             prior=0.5,
-            held_out_unlabelled=4000,
-            held_out_positives=100,
             mean=(0.5071, 0.4867, 0.4408),
             std=(0.2675, 0.2565, 0.2761),
             layouts=cifar.CIFAR100.layouts,
@@ -139,11 +121,9 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             summary="113000 colour photographs of 96x96; positive: airplane, car, cat, ship, truck",
             licence="No licence stated; from ImageNet. Coates, Lee and Ng, AISTATS 2011.",
             positive_classes=stl10.POSITIVE_CLASSES,
-            positives=1000,
             unlabelled=90000,
             prior=None,
             held_out_unlabelled=9000,
-            held_out_positives=100,
             mean=(0.5, 0.5, 0.5),
             std=(0.5, 0.5, 0.5),
             layouts=stl10.LAYOUTS,
@@ -174,7 +154,6 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positive_classes=xbd.POSITIVE_CLASSES,
             positives=500,
             unlabelled=20000,
-            prior=0.4,
             held_out_unlabelled=2000,
             held_out_positives=50,
             mean=_of_255(82.5567, 103.9388, 98.9924),
@@ -196,17 +175,11 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             mean=(0.0,) * tabular.BREAST_CANCER_FEATURES,
             std=(1.0,) * tabular.BREAST_CANCER_FEATURES,
         ),
-        tabular.DIGIT_VECTORS: SourceEntry(
+        tabular.DIGIT_VECTORS: replace(
+            _DIGITS,
             load=tabular.load_digit_vectors,
             title="Handwritten digits, as vectors",
             summary="1797 digits by 64 numbers, embedded; positive: even digits",
-            licence="CC BY 4.0. Alpaydin and Kaynak 1998, UCI Machine Learning Repository.",
-            positive_classes=(0, 2, 4, 6, 8),
-            positives=40,
-            unlabelled=800,
-            prior=0.4,
-            held_out_unlabelled=100,
-            held_out_positives=20,
             mean=(0.0,) * tabular.DIGIT_FEATURES,
             std=(1.0,) * tabular.DIGIT_FEATURES,
         ),
@@ -218,9 +191,7 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positive_classes=toy.POSITIVE_CLASSES,
             positives=200,
             unlabelled=2000,
-            prior=0.4,
             held_out_unlabelled=400,
-            held_out_positives=100,
             mean=(0.0, 0.0),
             std=(1.0, 1.0),
             listed=False,
@@ -233,7 +204,6 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             positive_classes=toy.POSITIVE_CLASSES,
             positives=40,
             unlabelled=240,
-            prior=0.4,
             held_out_unlabelled=60,
             held_out_positives=20,
             mean=(0.5, 0.5, 0.5),

@@ -2,11 +2,11 @@
 
 Each pair is one TIFF of six channels: red, green, blue before, the same after. The set
 "resized" is read, 128x128, which shows three times the building. All pairs lie in
-`patch-pairs`, and lists of five folds say which is washed away (`patch-pair_14.tif,1`);
-pairs that somebody sorted into folders `surviving` and `washed-away` are read as well.
+`patch-pairs`, and lists of five folds say which are washed away (`patch-pair_14.tif,1`).
+Pairs in folders `surviving` and `washed-away` are read too.
 
-There is no one test part: a split trains on 60 % of the pairs and tests on the rest,
-shuffled as in the NcPU paper, or on whole folds of the publisher's (data.grouping = "fold").
+There is no test part. A split trains on 60 % of the pairs and tests on the rest, shuffled as
+in the NcPU paper; or it tests on whole folds of the publisher (data.grouping = "fold").
 """
 
 import re
@@ -17,9 +17,9 @@ import numpy as np
 
 from onesided.core.errors import DataError, DataNotFound
 from onesided.data.problem.samples import Samples, Source
-from onesided.data.read.images import Found, decode_all
-from onesided.data.sources.by_hand import ByHand
-from onesided.data.sources.download import FileStatus
+from onesided.data.read.files import Found
+from onesided.data.read.images import decode_all
+from onesided.data.sources.download import ByHand, FileStatus
 from onesided.storage.table import read_lines
 
 NAME = "abcd"
@@ -27,14 +27,13 @@ CLASS_NAMES = ("surviving", "washed-away")
 POSITIVE_CLASSES = (1,)
 TRAIN_SHARE = 0.6
 CHANNELS, SIDE = 6, 128
-_PLACES = ("ABCDdataset/resized", "resized", ".")
+_FOLDERS = ("ABCDdataset/resized", "resized", ".")
 _PAIRS, _LISTS = "patch-pairs", "5fold-list"
-_WORDS = {"0": 0, "1": 1}
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """A file, its class, and the fold that tests on it: 0 where no list says."""
+    """A file, its class, and the fold that tests on it: 0 where no list names one."""
 
     found: Found
     label: int
@@ -53,18 +52,20 @@ def load_abcd(root: Path | None) -> Source:
         [pair.found for pair in pairs],
         channels=CHANNELS,
         size=(SIDE, SIDE),
-        what=f"{pairs[0].found.path.parent}",
+        what=str(pairs[0].found.path.parent),
     )
-    kept = {pair.found.name: pair for pair in pairs}
+    pair_of = {pair.found.name: pair for pair in pairs}
+    kept = [pair_of[name] for name in decoded.kept]
+    folds = np.array([pair.fold for pair in kept])
     return Source(
         train=Samples(
             values=decoded.values,
-            classes=np.array([kept[name].label for name in decoded.kept], np.int64),
+            classes=np.array([pair.label for pair in kept], np.int64),
             names=decoded.kept,
             class_names=CLASS_NAMES,
             kind="remote",
             skipped=decoded.skipped,
-            groups=_folds([kept[name].fold for name in decoded.kept]),
+            groups={"fold": folds} if folds.any() else {},
         ),
         files=tuple(pair.found.path for pair in pairs),
         train_share=TRAIN_SHARE,
@@ -72,9 +73,9 @@ def load_abcd(root: Path | None) -> Source:
 
 
 def inspect_abcd(root: Path) -> tuple[FileStatus, ...]:
-    """Say which of the listed pairs are there; their contents are seen when they are read."""
+    """Return which of the listed pairs are there; their contents are not checked."""
     if _folder(root) is None:
-        return (FileStatus(root / _PLACES[0] / _PAIRS, "missing", 0),)
+        return (FileStatus(root / _FOLDERS[0] / _PAIRS, "missing", 0),)
     paths = (pair.found.path for pair in _find_pairs(root))
     sizes = ((path, path.stat().st_size if path.is_file() else None) for path in paths)
     return tuple(
@@ -86,10 +87,10 @@ BY_HAND = ByHand("https://github.com/gistairc/ABCDdataset", inspect_abcd)
 
 
 def _folder(root: Path) -> Path | None:
-    for place in (root / name for name in _PLACES):
-        listed = (place / _PAIRS).is_dir() and any((place / _LISTS).glob("cv*.csv"))
-        if listed or all((place / name).is_dir() for name in CLASS_NAMES):
-            return place
+    for folder in (root / name for name in _FOLDERS):
+        listed = (folder / _PAIRS).is_dir() and any((folder / _LISTS).glob("cv*.csv"))
+        if listed or all((folder / name).is_dir() for name in CLASS_NAMES):
+            return folder
     return None
 
 
@@ -98,7 +99,7 @@ def _find_pairs(root: Path) -> list[_Pair]:
     if folder is None:
         raise DataNotFound(
             f"{NAME} is not in {root}: expected {_PAIRS} and {_LISTS}, or the folders "
-            f"{' and '.join(CLASS_NAMES)}, in {root / _PLACES[0]}. {BY_HAND.way(NAME, root)}"
+            f"{' and '.join(CLASS_NAMES)}, in {root / _FOLDERS[0]}. {BY_HAND.way(NAME, root)}"
         )
     if (folder / _LISTS).is_dir() and (folder / _PAIRS).is_dir():
         return _listed(folder)
@@ -131,19 +132,15 @@ def _read_list(path: Path) -> list[tuple[str, int]]:
     lines = read_lines(path)
     for number, line in lines:
         # A name with a folder in it could lead anywhere on the disk.
-        if len(line) != 2 or line[1].strip() not in _WORDS or Path(line[0]).name != line[0]:
+        if len(line) != 2 or line[1].strip() not in ("0", "1") or Path(line[0]).name != line[0]:
             raise DataError(
                 f"{path}, line {number} is {','.join(line)!r}; expected a file and its class, "
                 "such as patch-pair_14.tif,1"
             )
-    return [(name, _WORDS[label.strip()]) for _, (name, label) in lines]
+    return [(name, int(label)) for _, (name, label) in lines]
 
 
 def _number(path: Path) -> int:
     """Return the number in a file's name: pair 2 comes before pair 10."""
     digits = re.search(r"\d+", path.stem)
     return int(digits[0]) if digits else 0
-
-
-def _folds(folds: list[int]) -> dict[str, np.ndarray]:
-    return {"fold": np.array(folds)} if any(folds) else {}

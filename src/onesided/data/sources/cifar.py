@@ -13,7 +13,7 @@ import numpy as np
 
 from onesided.core.errors import DataError
 from onesided.data.problem.samples import Samples, Source
-from onesided.data.sources.download import Archive, ExpectedFile, Layout, locate
+from onesided.data.sources.download import Layout, locate, one_archive
 from onesided.data.sources.safe_pickle import read_pickle
 
 _ADDRESS = "https://www.cs.toronto.edu/~kriz"
@@ -30,8 +30,7 @@ class Variant:
         label_bytes: Label bytes of a binary record; the last one is the class.
         label_key: Key of the classes in a python file.
         names_text: File with the names of the classes, binary layout.
-        names_pickle: The same, python layout.
-        names_key: Key of these names in it.
+        names_pickle: The same, python layout, with the names under `names_key`.
     """
 
     name: str
@@ -65,41 +64,25 @@ CIFAR10 = Variant(
         *("airplane", "automobile", "bird", "cat", "deer"),
         *("dog", "frog", "horse", "ship", "truck"),
     ),
-    binary=Layout(
-        folders=("cifar-10-batches-bin", "."),
-        archives=(
-            Archive(
-                f"{_ADDRESS}/cifar-10-binary.tar.gz",
-                170_052_171,
-                "c32a1d4ab5d03f1284b67883e8d87530",
-            ),
-        ),
-        files=(
-            ExpectedFile("data_batch_1.bin", 30_730_000, "5dd7e06a14cb22eb9f671a540d1b7c25"),
-            ExpectedFile("data_batch_2.bin", 30_730_000, "5ea93a67294ea407fff1d09f752e9692"),
-            ExpectedFile("data_batch_3.bin", 30_730_000, "942cd6a4bcdd0dd3c604fbe906cb4421"),
-            ExpectedFile("data_batch_4.bin", 30_730_000, "ae636b3ba5c66a11e91e8cb52e771fcb"),
-            ExpectedFile("data_batch_5.bin", 30_730_000, "53f37980c15c3d472c316c40844f3f0d"),
-            ExpectedFile("test_batch.bin", 30_730_000, "803d5f7f4d78ea53de84dbe85f74fb6d"),
-        ),
+    binary=one_archive(
+        "cifar-10-batches-bin",
+        (f"{_ADDRESS}/cifar-10-binary.tar.gz", 170_052_171, "c32a1d4ab5d03f1284b67883e8d87530"),
+        ("data_batch_1.bin", 30_730_000, "5dd7e06a14cb22eb9f671a540d1b7c25"),
+        ("data_batch_2.bin", 30_730_000, "5ea93a67294ea407fff1d09f752e9692"),
+        ("data_batch_3.bin", 30_730_000, "942cd6a4bcdd0dd3c604fbe906cb4421"),
+        ("data_batch_4.bin", 30_730_000, "ae636b3ba5c66a11e91e8cb52e771fcb"),
+        ("data_batch_5.bin", 30_730_000, "53f37980c15c3d472c316c40844f3f0d"),
+        ("test_batch.bin", 30_730_000, "803d5f7f4d78ea53de84dbe85f74fb6d"),
     ),
-    python=Layout(
-        folders=("cifar-10-batches-py", "."),
-        archives=(
-            Archive(
-                f"{_ADDRESS}/cifar-10-python.tar.gz",
-                170_498_071,
-                "c58f30108f718f92721af3b95e74349a",
-            ),
-        ),
-        files=(
-            ExpectedFile("data_batch_1", 31_035_704, "c99cafc152244af753f735de768cd75f"),
-            ExpectedFile("data_batch_2", 31_035_320, "d4bba439e000b95fd0a9bffe97cbabec"),
-            ExpectedFile("data_batch_3", 31_035_999, "54ebc095f3ab1f0389bbae665268c751"),
-            ExpectedFile("data_batch_4", 31_035_696, "634d18415352ddfa80567beed471001a"),
-            ExpectedFile("data_batch_5", 31_035_623, "482c414d41f54cd18b22e5b47cb7c3cb"),
-            ExpectedFile("test_batch", 31_035_526, "40351d587109b95175f43aff81a1287e"),
-        ),
+    python=one_archive(
+        "cifar-10-batches-py",
+        (f"{_ADDRESS}/cifar-10-python.tar.gz", 170_498_071, "c58f30108f718f92721af3b95e74349a"),
+        ("data_batch_1", 31_035_704, "c99cafc152244af753f735de768cd75f"),
+        ("data_batch_2", 31_035_320, "d4bba439e000b95fd0a9bffe97cbabec"),
+        ("data_batch_3", 31_035_999, "54ebc095f3ab1f0389bbae665268c751"),
+        ("data_batch_4", 31_035_696, "634d18415352ddfa80567beed471001a"),
+        ("data_batch_5", 31_035_623, "482c414d41f54cd18b22e5b47cb7c3cb"),
+        ("test_batch", 31_035_526, "40351d587109b95175f43aff81a1287e"),
     ),
 )
 
@@ -126,33 +109,17 @@ CIFAR100 = Variant(
         train trout tulip turtle wardrobe whale willow_tree wolf woman worm
         """.split()  # noqa: SIM905, a hundred quoted words would fill a page
     ),
-    binary=Layout(
-        folders=("cifar-100-binary", "."),
-        archives=(
-            Archive(
-                f"{_ADDRESS}/cifar-100-binary.tar.gz",
-                168_513_733,
-                "03b5dce01913d631647c71ecec9e9cb8",
-            ),
-        ),
-        files=(
-            ExpectedFile("train.bin", 153_700_000, "6172c7755cfe09b2fe270c85cebc1b15"),
-            ExpectedFile("test.bin", 30_740_000, "4499cfba6c016c1be1438163640a0898"),
-        ),
+    binary=one_archive(
+        "cifar-100-binary",
+        (f"{_ADDRESS}/cifar-100-binary.tar.gz", 168_513_733, "03b5dce01913d631647c71ecec9e9cb8"),
+        ("train.bin", 153_700_000, "6172c7755cfe09b2fe270c85cebc1b15"),
+        ("test.bin", 30_740_000, "4499cfba6c016c1be1438163640a0898"),
     ),
-    python=Layout(
-        folders=("cifar-100-python", "."),
-        archives=(
-            Archive(
-                f"{_ADDRESS}/cifar-100-python.tar.gz",
-                169_001_437,
-                "eb9058c3a382ffc7106e4002c42a8d85",
-            ),
-        ),
-        files=(
-            ExpectedFile("train", 155_249_918, "16019d7e3df5f24257cddd939b257f8d"),
-            ExpectedFile("test", 31_049_707, "f0ef6b0ae62326f3e7ffdfab6717acfc"),
-        ),
+    python=one_archive(
+        "cifar-100-python",
+        (f"{_ADDRESS}/cifar-100-python.tar.gz", 169_001_437, "eb9058c3a382ffc7106e4002c42a8d85"),
+        ("train", 155_249_918, "16019d7e3df5f24257cddd939b257f8d"),
+        ("test", 31_049_707, "f0ef6b0ae62326f3e7ffdfab6717acfc"),
     ),
 )
 
@@ -184,7 +151,7 @@ def _load(variant: Variant, root: Path | None) -> Source:
     layout, folder = locate(variant.name, variant.layouts, root)
     binary = layout is variant.binary
     ending = ".bin" if binary else ""
-    class_names = (_names_from_text if binary else _names_from_pickle)(variant, folder)
+    class_names = _class_names(variant, folder, binary=binary)
 
     def part(name: str, paths: tuple[Path, ...]) -> Samples:
         read = _read_binary if binary else _read_python
@@ -220,7 +187,9 @@ def _read_python(variant: Variant, path: Path) -> tuple[np.ndarray, np.ndarray]:
     images, labels = batch.get("data"), batch.get(variant.label_key)
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim != 2:
         raise DataError(f"{path} has no images under 'data': not CIFAR. Fetch it again.")
-    if not isinstance(labels, list) or not all(_is_byte(label) for label in labels):
+    if not isinstance(labels, list) or not all(
+        isinstance(label, int) and 0 <= label < 256 for label in labels
+    ):
         raise DataError(
             f"{path} has no classes under '{variant.label_key}': not CIFAR. Fetch it again."
         )
@@ -230,10 +199,6 @@ def _read_python(variant: Variant, path: Path) -> tuple[np.ndarray, np.ndarray]:
             f"images of {_PIXELS} bytes and as many classes. Fetch it again."
         )
     return np.asarray(images), _known_classes(variant, np.array(labels, dtype=np.int64), path)
-
-
-def _is_byte(value: object) -> bool:
-    return isinstance(value, int) and 0 <= value < 256
 
 
 def _read_dictionary(path: Path) -> dict[object, object]:
@@ -252,25 +217,19 @@ def _known_classes(variant: Variant, classes: np.ndarray, path: Path) -> np.ndar
     return classes
 
 
-def _names_from_text(variant: Variant, folder: Path) -> tuple[str, ...]:
-    path = folder / variant.names_text
+def _class_names(variant: Variant, folder: Path, *, binary: bool) -> tuple[str, ...]:
+    path = folder / (variant.names_text if binary else variant.names_pickle)
     if not path.is_file():
         return variant.class_names
-    return _as_many_names(variant, path.read_text("utf-8", errors="replace").split(), path)
-
-
-def _names_from_pickle(variant: Variant, folder: Path) -> tuple[str, ...]:
-    path = folder / variant.names_pickle
-    if not path.is_file():
-        return variant.class_names
-    return _as_many_names(variant, _read_dictionary(path).get(variant.names_key), path)
-
-
-def _as_many_names(variant: Variant, names: object, path: Path) -> tuple[str, ...]:
+    names: object = (
+        path.read_text("utf-8", errors="replace").split()
+        if binary
+        else _read_dictionary(path).get(variant.names_key)
+    )
     expected = len(variant.class_names)
     if not isinstance(names, list) or len(names) != expected:
         raise DataError(
-            f"{path} should name {expected} classes and does not. Delete it, then the known names "
-            "are used, or fetch the data set again."
+            f"{path} should name {expected} classes and does not. Delete it to use the known "
+            "names, or fetch the data set again."
         )
     return tuple(str(name) for name in names)

@@ -8,6 +8,7 @@ space does not solve it.
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Int64
 
 from onesided.data.problem.samples import Samples, Source
 
@@ -17,22 +18,12 @@ _EVERY_TEST = 3
 
 
 def load_digits(root: Path | None = None) -> Source:
-    """Return the digits as 1x8x8 images, 1201 to train and 596 to test.
-
-    Every third image of each digit, in the order of publication, is a test image. That
-    needs no random numbers, and neighbours, which tend to be by the same hand, fall on
-    both sides.
-    """
+    """Return the digits as 1x8x8 images, 1201 to train and 596 to test."""
     from sklearn.datasets import load_digits as load_published  # 1 s to import: only on demand
 
     published = load_published()
     classes = published.target.astype(np.int64)
     images = np.rint(published.images * (255 / _INK_LEVELS)).astype(np.uint8)[:, None]
-    occurrence = np.zeros(len(classes), dtype=np.int64)
-    for digit in range(10):
-        rows = np.flatnonzero(classes == digit)
-        occurrence[rows] = np.arange(len(rows))
-    is_test = occurrence % _EVERY_TEST == _EVERY_TEST - 1
 
     def part(rows: np.ndarray) -> Samples:
         return Samples(
@@ -43,4 +34,17 @@ def load_digits(root: Path | None = None) -> Source:
             kind="digit",
         )
 
-    return Source(train=part(np.flatnonzero(~is_test)), test=part(np.flatnonzero(is_test)))
+    train, test = rows_by_thirds(classes)
+    return Source(train=part(train), test=part(test))
+
+
+def rows_by_thirds(classes: Int64[np.ndarray, "n"]) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows to train on and rows to test on: the latter every third of each class.
+
+    That needs no random numbers. Neighbours in the order of publication, which are often by
+    the same hand, fall on both sides.
+    """
+    is_test = np.zeros(len(classes), dtype=bool)
+    for label in np.unique(classes):
+        is_test[np.flatnonzero(classes == label)[_EVERY_TEST - 1 :: _EVERY_TEST]] = True
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)

@@ -1,7 +1,7 @@
-"""Where published data sets come from, how they are fetched, and whether they are whole.
+"""Where published data sets come from, how they are fetched, and whether they are complete.
 
 A file counts only when its size and checksum are those of the published one. Until then
-it is called `.part`, and whatever lay at its place stays there.
+its name ends in `.part`, and an older file of its name stays.
 """
 
 import gzip
@@ -12,8 +12,9 @@ import tempfile
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Literal
 
@@ -40,7 +41,7 @@ class Archive:
     folder: str = "."
 
     def path(self, root: Path) -> Path:
-        """Return where it is put."""
+        """Return the path of the fetched file."""
         return root / self.folder / self.address.rsplit("/", 1)[-1]
 
 
@@ -48,8 +49,8 @@ class Archive:
 class ExpectedFile:
     """A file that a reader opens, with the size and checksum of the published one.
 
-    With `may_be_gzipped`, NAME.gz will do as well, and size and checksum are those of its
-    contents: distributions compress anew, and the pixels are what counts.
+    With `may_be_gzipped`, NAME.gz is accepted too, and size and checksum are those of its
+    contents: distributions compress again, and only the pixels count.
     """
 
     name: str
@@ -82,14 +83,63 @@ class Layout:
         return tuple(file.name for file in self.files if file.find(folder) is None)
 
 
+def one_archive(folder: str, archive: tuple[str, int, str], *files: tuple[str, int, str]) -> Layout:
+    """Return the layout of one archive: address, size and MD5 of it, and each file in it."""
+    expected = tuple(ExpectedFile(*file) for file in files)
+    return Layout((folder, "."), (Archive(*archive),), expected)
+
+
 @dataclass(frozen=True)
 class FileStatus:
-    """What `check` found at one place; sizes are those of the unpacked contents."""
+    """What `check` found of one file; sizes are those of the unpacked contents."""
 
     path: Path
     state: Literal["good", "missing", "wrong size", "wrong contents"]
     expected_size: int
     found_size: int | None = None
+
+
+@dataclass(frozen=True)
+class PreparedFiles:
+    """The result of preparing files that a person fetched.
+
+    Attributes:
+        counts: How many were kept, by kind.
+        left_out: How many were not kept, by reason.
+        skipped: Files that could not be read, with the reason.
+    """
+
+    folder: Path
+    counts: Mapping[str, int]
+    left_out: Mapping[str, int]
+    skipped: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """A data set that people fetch themselves, because its publisher asks for consent.
+
+    It is never fetched without their knowledge, and never passed on. The library says where
+    it is, prepares the files, and checks that they are complete.
+
+    Attributes:
+        address: Where people get it.
+        inspect: Returns which of its files are there and complete.
+        prepare: Makes the files that the reader opens; None if it opens the publisher's own.
+    """
+
+    address: str
+    inspect: Callable[[Path], tuple[FileStatus, ...]]
+    prepare: Callable[[Path, Progress], PreparedFiles] | None = None
+
+    def way(self, name: str, root: Path | None) -> str:
+        """Return what a person must do, as a sentence."""
+        folder = "DATA" if root is None else str(root)
+        fetch = f"Get it from {self.address}, whose terms are for you to accept"
+        if self.prepare is None:
+            return f"{fetch}, and unpack it in {folder}."
+        prepare = f"onesided data prepare {name} --root {folder} --accept-licence"
+        return f"{fetch}, unpack it in {folder}, and run: {prepare}"
 
 
 def locate(name: str, layouts: Sequence[Layout], root: Path | None) -> tuple[Layout, Path]:
@@ -106,8 +156,8 @@ def locate(name: str, layouts: Sequence[Layout], root: Path | None) -> tuple[Lay
     problem = f"{folder} lacks {', '.join(missing)}"
     if len(missing) == len(layout.files):
         usual = {root / it.folders[0]: it for it in layouts}
-        places = [f"{', '.join(it.missing_from(place))} in {place}" for place, it in usual.items()]
-        problem = f"{name} is not in {root}: expected {', or '.join(places)}"
+        expected = [f"{', '.join(it.missing_from(path))} in {path}" for path, it in usual.items()]
+        problem = f"{name} is not in {root}: expected {', or '.join(expected)}"
     raise DataNotFound(
         f"{problem}. Run: onesided data get {name} --root {root}\n"
         f"{_by_hand(layouts[0].archives, root)}"
@@ -115,19 +165,21 @@ def locate(name: str, layouts: Sequence[Layout], root: Path | None) -> tuple[Lay
 
 
 def _most_complete(layouts: Sequence[Layout], root: Path) -> tuple[Layout, Path]:
-    places = [(layout, root / folder) for layout in layouts for folder in layout.folders]
-    return min(places, key=lambda place: len(place[0].missing_from(place[1])) / len(place[0].files))
+    known = [(layout, root / folder) for layout in layouts for folder in layout.folders]
+    return min(known, key=lambda one: len(one[0].missing_from(one[1])) / len(one[0].files))
 
 
 def _by_hand(archives: Sequence[Archive], root: Path) -> str:
     addresses = " ".join(archive.address for archive in archives)
-    place = archives[0].path(root).parent
-    where = f"fetch {addresses} elsewhere, put it into {place} and give the same command"
-    return f"Without a network: {where}; it then checks and unpacks what is there."
+    folder = archives[0].path(root).parent
+    return (
+        f"Without a network: fetch {addresses} elsewhere, put it into {folder} and give the same "
+        "command; it then checks and unpacks what is there."
+    )
 
 
 def _layouts_of(name: str) -> tuple[Layout, ...]:
-    from onesided.data import sources  # here, because the readers listed there import this module
+    from onesided.data import sources  # here: the readers listed there import this module
 
     return sources.source_named(name).layouts
 
@@ -135,44 +187,47 @@ def _layouts_of(name: str) -> tuple[Layout, ...]:
 def check(name: str, root: Path) -> tuple[FileStatus, ...]:
     """Compare every file of a data set, to the bit, with the published one.
 
-    Looks at the layout of which most files are there; an embedded set has none. All of
-    it is read: STL-10's 3.1 GB take some ten seconds.
+    The layout with the most files is compared; an embedded set has none. All files are read:
+    STL-10's 3.1 GB take about ten seconds.
     """
     layouts = _layouts_of(name)
     if not layouts:
         return ()
     layout, folder = _most_complete(layouts, root)
-    return tuple(_compare(file, folder) for file in layout.files)
+    paths = [file.find(folder) or folder / file.name for file in layout.files]
+    return tuple(
+        compare(path, file.size, file.md5, unzip=file.may_be_gzipped and path.suffix == ".gz")
+        for path, file in zip(paths, layout.files, strict=True)
+    )
 
 
-def _compare(file: ExpectedFile, folder: Path) -> FileStatus:
-    path = file.find(folder)
-    if path is None:
-        return FileStatus(folder / file.name, "missing", file.size)
+def compare(
+    path: Path, size: int, checksum: str, algorithm: str = "md5", *, unzip: bool = False
+) -> FileStatus:
+    """Compare a file, or its unzipped contents, with the size and checksum it should have."""
+    if not path.is_file():
+        return FileStatus(path, "missing", size)
     try:
-        size, md5 = _measure(path, unzip=file.may_be_gzipped and path.suffix == ".gz")
+        found_size, found = measure(path, algorithm, unzip=unzip)
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        return FileStatus(path, "wrong contents", file.size)
-    if size != file.size:
-        return FileStatus(path, "wrong size", file.size, size)
-    return FileStatus(path, "good" if md5 == file.md5 else "wrong contents", file.size, size)
+        return FileStatus(path, "wrong contents", size)
+    if found_size != size:
+        return FileStatus(path, "wrong size", size, found_size)
+    return FileStatus(path, "good" if found == checksum else "wrong contents", size, size)
 
 
-def _measure(path: Path, *, unzip: bool = False) -> tuple[int, str]:
-    """Return size and MD5 of a file or of its unzipped contents."""
-    digest, size = hashlib.md5(usedforsecurity=False), 0
+def measure(path: Path, algorithm: str = "md5", *, unzip: bool = False) -> tuple[int, str]:
+    """Return size and checksum of a file or of its unzipped contents."""
     with gzip.open(path) if unzip else path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-            size += len(block)
-    return size, digest.hexdigest()
+        digest = hashlib.file_digest(file, partial(hashlib.new, algorithm, usedforsecurity=False))
+        return file.tell(), digest.hexdigest()
 
 
 def fetch(name: str, root: Path, progress: Progress) -> tuple[FileStatus, ...]:
-    """Make sure that a data set is complete under the root; return what `check` says then.
+    """Complete a data set under the root; return the result of `check`.
 
-    Nothing is fetched if it is complete already, or if its archives lie in place; they
-    stay there. `progress` hears of one archive after the other.
+    Nothing is fetched if it is complete already, or if its archives are there; they are
+    kept. `progress` counts one archive after the other.
     """
     layouts, statuses = _layouts_of(name), check(name, root)
     if all(status.state == "good" for status in statuses):
@@ -188,21 +243,21 @@ def download(archive: Archive, root: Path, progress: Progress) -> Path:
 
     Bytes arrive in NAME.part, which survives every interruption. It is renamed when size
     and checksum are right, and removed when it is complete but wrong, since nothing can
-    be continued there. A good NAME that is already there is not fetched again.
+    be continued there. A NAME that is there already and right is not fetched again.
     """
     target, published = archive.path(root), (archive.size, archive.md5)
-    if target.is_file() and _measure(target) == published:
+    if target.is_file() and measure(target) == published:
         progress(archive.size, archive.size)
         return target
     part = target.with_name(f"{target.name}.part")
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         _complete(archive, part, root, progress)
-        if _measure(part) != published:
+        if measure(part) != published:
             part.unlink()
             raise DataError(
                 f"What came from {archive.address} does not have the published checksum "
-                f"{archive.md5} and was discarded. Run the same command to fetch it anew."
+                f"{archive.md5} and was discarded. Run the same command to fetch it again."
             )
         publish(part, target)
     except OSError as error:
@@ -234,7 +289,7 @@ def _complete(archive: Archive, part: Path, root: Path, progress: Progress) -> N
 
 
 def _open(archive: Archive, root: Path, start: int) -> tuple[http.client.HTTPResponse, int]:
-    """Return the answer and the byte at which it starts: 0 if the server ignores ranges."""
+    """Return the response and the byte at which it starts: 0 if the server ignores ranges."""
     headers = {"User-Agent": "onesided"} | ({"Range": f"bytes={start}-"} if start else {})
     request = urllib.request.Request(archive.address, headers=headers)
     try:
@@ -255,7 +310,7 @@ def _open(archive: Archive, root: Path, start: int) -> tuple[http.client.HTTPRes
 
 
 def _blocks(response: IO[bytes], archive: Archive, root: Path) -> Iterator[bytes]:
-    """Yield what arrives; an error of the network must not look like one of the disk."""
+    """Yield the blocks that arrive; a network error must not look like a disk error."""
     while True:
         try:
             block = response.read(_BLOCK)

@@ -19,16 +19,8 @@ from onesided.data.sources.download import Archive, ExpectedFile, Layout, locate
 
 NAME = "fashion-mnist"
 CLASS_NAMES = (
-    "T-shirt/top",
-    "trouser",
-    "pullover",
-    "dress",
-    "coat",
-    "sandal",
-    "shirt",
-    "sneaker",
-    "bag",
-    "ankle boot",
+    *("T-shirt/top", "trouser", "pullover", "dress", "coat"),
+    *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
 )
 _ADDRESS = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
 LAYOUTS = (

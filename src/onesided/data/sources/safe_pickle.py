@@ -1,11 +1,10 @@
 """Reads the pickles in which CIFAR is published, and executes nothing that is in them.
 
 A pickle is a program: "import this, call it with that". CIFAR's pickles need three of
-numpy's names to rebuild one array, so this reader knows stand-ins for exactly these and
-refuses every other name. The stand-ins never reach numpy's own constructors with what
-the file says before it was checked: a data type of objects, or a forged flag in its
-state, would let a file reach memory that is not its own. What a hostile file can still do
-is ask for much memory.
+numpy's names to rebuild one array. This reader has stand-ins for exactly these and refuses
+every other name. The stand-ins check what the file says before they pass it to numpy: a
+data type of objects, or a forged flag in its state, would let a file reach memory that is
+not its own. A hostile file can still ask for much memory.
 """
 
 import math
@@ -24,14 +23,14 @@ _MOST_DIMENSIONS = 8
 
 
 class _Refused(Exception):
-    """Something in the file is neither array, text nor container; says what."""
+    """The file holds something else than arrays, text and containers; the message says what."""
 
 
 class _StandIn:
-    """Takes the place of one of numpy's names; can be called, but not changed.
+    """Replaces one of numpy's names; can be called, but not changed.
 
-    An instance and not a function: a pickle may set attributes of whatever it holds,
-    and a function's defaults are attributes.
+    An instance and not a function: a pickle may set attributes of all that it holds, and a
+    function's defaults are attributes.
     """
 
     __slots__ = ("_build",)
@@ -47,7 +46,7 @@ class _StandIn:
 
 
 class _Numbers:
-    """A numpy data type in the making: its code and byte order, both checked."""
+    """A numpy data type before it is built: its code and byte order, both checked."""
 
     __slots__ = ("code", "order")
 
@@ -69,7 +68,7 @@ class _Numbers:
 
 
 class _PickledArray(np.ndarray):
-    """An array that looks at its state before numpy does."""
+    """An array that checks its state before numpy reads it."""
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _version, shape, numbers, column_major, contents = state
@@ -104,7 +103,7 @@ def _empty_array(kind: object, shape: object, code: object) -> _PickledArray:
 
 
 def _bytes_of(text: object, encoding: object) -> bytes:
-    """Stand in for the way in which Python 3 writes bytes into old pickle protocols."""
+    """Read bytes as Python 3 writes them into old pickle protocols."""
     if not isinstance(text, str) or encoding != "latin1":
         raise _Refused(f"bytes by the codec {encoding!r}")
     return text.encode("latin-1")
@@ -133,10 +132,10 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def read_pickle(path: Path) -> object:
-    """Return what a pickle holds, if that is arrays of numbers, text and containers.
+    """Return the content of a pickle of arrays of numbers, text and containers.
 
     Text of Python 2 comes back as `str` (latin-1). Anything else in the file, and a file
-    that is cut short or no pickle at all, is a DataError; nothing of it was executed.
+    that is cut short or no pickle, raises DataError; nothing of it was executed.
     """
     try:
         with path.open("rb") as file:

@@ -12,41 +12,23 @@ import numpy as np
 from onesided.core.errors import DataError
 from onesided.core.labels import UNKNOWN
 from onesided.data.problem.samples import Samples, Source
-from onesided.data.sources.download import Archive, ExpectedFile, Layout, locate
+from onesided.data.sources.download import locate, one_archive
 
 NAME = "stl10"
-CLASS_NAMES = (
-    "airplane",
-    "bird",
-    "car",
-    "cat",
-    "deer",
-    "dog",
-    "horse",
-    "monkey",
-    "ship",
-    "truck",
-)
+CLASS_NAMES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
 POSITIVE_CLASSES = (0, 2, 3, 8, 9)
-"""Airplane, car, *cat*, ship, truck: a slip inherited from vPU, kept to stay comparable."""
+"""Airplane, car, *cat*, ship, truck: a mistake of vPU, kept so that results are comparable."""
+_ADDRESS = "http://ai.stanford.edu/~acoates/stl10"
 
 LAYOUTS = (
-    Layout(
-        folders=("stl10_binary", "."),
-        archives=(
-            Archive(
-                "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",
-                2_640_397_119,
-                "91f7769df0f17e558f3565bffb0c7dfb",
-            ),
-        ),
-        files=(
-            ExpectedFile("train_X.bin", 138_240_000, "918c2871b30a85fa023e0c44e0bee87f"),
-            ExpectedFile("train_y.bin", 5_000, "5a34089d4802c674881badbb80307741"),
-            ExpectedFile("test_X.bin", 221_184_000, "7f263ba9f9e0b06b93213547f721ac82"),
-            ExpectedFile("test_y.bin", 8_000, "36f9794fa4beb8a2c72628de14fa638e"),
-            ExpectedFile("unlabeled_X.bin", 2_764_800_000, "5242ba1fed5e4be9e1e742405eb56ca4"),
-        ),
+    one_archive(
+        "stl10_binary",
+        (f"{_ADDRESS}/stl10_binary.tar.gz", 2_640_397_119, "91f7769df0f17e558f3565bffb0c7dfb"),
+        ("train_X.bin", 138_240_000, "918c2871b30a85fa023e0c44e0bee87f"),
+        ("train_y.bin", 5_000, "5a34089d4802c674881badbb80307741"),
+        ("test_X.bin", 221_184_000, "7f263ba9f9e0b06b93213547f721ac82"),
+        ("test_y.bin", 8_000, "36f9794fa4beb8a2c72628de14fa638e"),
+        ("unlabeled_X.bin", 2_764_800_000, "5242ba1fed5e4be9e1e742405eb56ca4"),
     ),
 )
 _SHAPE = (3, 96, 96)
@@ -59,11 +41,11 @@ def load_stl10(root: Path | None) -> Source:
     paths = tuple(folder / file.name for file in layout.files)
     train_images, train_labels, test_images, test_labels, unlabelled_images = paths
     unlabelled = _map_images(unlabelled_images)
-    nobody_knows = np.full(len(unlabelled), UNKNOWN, dtype=np.int64)
+    unknown = np.full(len(unlabelled), UNKNOWN, dtype=np.int64)
     return Source(
         train=_samples("train", _map_images(train_images), _read_labels(train_labels)),
         test=_samples("test", _map_images(test_images), _read_labels(test_labels)),
-        unlabelled=_samples("unlabelled", unlabelled, nobody_knows),
+        unlabelled=_samples("unlabelled", unlabelled, unknown),
         files=paths,
     )
 

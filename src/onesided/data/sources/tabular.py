@@ -1,35 +1,28 @@
 """Tables of numbers that come with scikit-learn: no download, no files, a few hundred rows.
 
-Features are standardised by their training part, so that tables whose columns have the
-most different units need no list of means beside their name.
+Features are standardised by their training part. So a table needs no list of means, though
+its columns have different units.
 """
 
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, Int64
 
 from onesided.data.problem.samples import Samples, Source
-from onesided.data.sources.digits import load_digits
+from onesided.data.sources.digits import load_digits, rows_by_thirds
 
 BREAST_CANCER, DIGIT_VECTORS = "breast-cancer", "digit-vectors"
 BREAST_CANCER_FEATURES, DIGIT_FEATURES = 30, 64
 MALIGNANT = 0
-_EVERY_TEST = 3
 
 
 def load_breast_cancer(root: Path | None = None) -> Source:
-    """Return 569 tumours by 30 measurements of their cell nuclei, a third of them to test.
-
-    Every third row of each class, in the order of publication, is a test row: that needs
-    no random numbers.
-    """
+    """Return 569 tumours by 30 measurements of their cell nuclei, a third of them to test."""
     from sklearn.datasets import load_breast_cancer as load_published  # 1 s to import
 
     published = load_published()
     classes = published.target.astype(np.int64)
-    is_test = _occurrence(classes) % _EVERY_TEST == _EVERY_TEST - 1
 
     def part(rows: np.ndarray) -> Samples:
         return Samples(
@@ -40,31 +33,20 @@ def load_breast_cancer(root: Path | None = None) -> Source:
             kind="vector",
         )
 
-    return _standardised(part(np.flatnonzero(~is_test)), part(np.flatnonzero(is_test)))
+    train, test = rows_by_thirds(classes)
+    return _standardised(part(train), part(test))
 
 
 def load_digit_vectors(root: Path | None = None) -> Source:
-    """Return the handwritten digits as 64 numbers, as if nobody knew that they are pixels."""
+    """Return the handwritten digits as 64 numbers, as if it were unknown that they are pixels."""
     published = load_digits()
     assert published.test is not None
 
     def flat(part: Samples) -> Samples:
-        return replace(part, values=_flat(part.values), kind="vector")
+        vectors = part.values.reshape(len(part), -1).astype(np.float32) / 255
+        return replace(part, values=vectors, kind="vector")
 
     return _standardised(flat(published.train), flat(published.test))
-
-
-def _occurrence(classes: Int64[np.ndarray, "n"]) -> Int64[np.ndarray, "n"]:
-    """Return of each row how many of its class came before."""
-    before = np.zeros(len(classes), dtype=np.int64)
-    for label in np.unique(classes):
-        rows = np.flatnonzero(classes == label)
-        before[rows] = np.arange(len(rows))
-    return before
-
-
-def _flat(images: np.ndarray) -> Float32[np.ndarray, "n d"]:
-    return images.reshape(len(images), -1).astype(np.float32) / 255
 
 
 def _standardised(train: Samples, test: Samples) -> Source:

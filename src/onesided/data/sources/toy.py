@@ -1,4 +1,4 @@
-"""Two Gaussian clouds, as vectors and drawn into tiny images: data for tests, made at once.
+"""Two Gaussian clouds, as vectors and as tiny images: data for tests, without files.
 
 Positives are N((+2, 0), 1), negatives N((-2, 0), 1). With 40 % positives no classifier
 is right more often than 97.78 %, and the boundary is at x1 = ln(1.5) / 4 = 0.1014.

@@ -1,11 +1,11 @@
-"""Views of a batch: the same items, shifted, turned and coloured at random.
+"""Views of a batch: the same items, shifted, rotated and recoloured at random.
 
-One seam, `augment`, whatever the items are. What may be done to them depends on their kind:
-a photograph may be mirrored and recoloured, a picture from above may also be turned, a digit
-may not be mirrored, and of a vector nobody knows what its numbers mean.
+One function, `augment`, serves all items. What it may do depends on their kind: a photograph
+may be mirrored and recoloured, an aerial image may also be rotated, a digit may not be
+mirrored, and the meaning of a vector's numbers is unknown.
 
 Random numbers are always drawn for the whole batch, on the CPU and in a fixed order. So a
-process that transforms only its shard gets the very rows that one process would have got.
+process that transforms only its shard gets the same rows as one process would.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,14 +52,14 @@ def augment(
     """Return one view of a batch in float32; images come out in [0, 1].
 
     NcPU, App. F: weak views train the classifier, strong ones the alignment. A plain
-    view is the item itself and leaves the generator alone. Only pictures have gentle
-    views: digits and vectors are changed little as it is.
+    view is the item itself and draws nothing. Only photographs and aerial images have gentle
+    views: the published views of digits and vectors are gentle already.
 
     Args:
         values: The whole batch: uint8 images (B, C, H, W) or float32 vectors (B, D).
-        kind: What the items are, and so what may be done to them.
-        strength: How much of it is done.
-        generator: A CPU generator; it moves on by the same amount whatever `part` is.
+        kind: Decides what may be done to the items.
+        strength: Decides how much is done.
+        generator: A CPU generator; it draws the same amount whatever `part` is.
         part: Rows to return; equal to the bit to the same rows of the whole view.
     """
     _check(values, kind)
@@ -75,7 +75,7 @@ GENTLER: Mapping[Augment, Augment] = {
     Augment.WEAK: Augment.GENTLE,
     Augment.STRONG: Augment.PATCHED,
 }
-"""What stands in for a published view in a short run."""
+"""What replaces a published view in a short run."""
 AS_PUBLISHED = {gentle: published for published, gentle in GENTLER.items()}
 
 
@@ -93,7 +93,7 @@ def _check(values: Tensor, kind: ImageKind) -> None:
 
 
 def _crops(values: RawImages, strength: Augment, generator: torch.Generator) -> AffineMaps:
-    """Draw what part of an image is seen: nearly all of it in a gentle view."""
+    """Draw which part of an image the view shows: nearly all of it in a gentle view."""
     boxes = shifted_boxes if strength in AS_PUBLISHED else random_boxes
     count, _, height, width = values.shape
     return windows(boxes(count, height, width, generator), height, width)
@@ -122,7 +122,7 @@ def _copy(vectors: Tensor) -> Float[Tensor, "part d"]:
 def _photograph(
     values: RawImages, strength: Augment, generator: torch.Generator, rows: slice
 ) -> Images:
-    """Crop or move, and mirror; strong views also change in colour (SimCLR's recipe)."""
+    """Crop or shift, and mirror; strong views also change in colour (SimCLR's recipe)."""
     count = len(values)
     mirrored = torch.zeros(count, 2, dtype=torch.bool)
     crops = _crops(values, strength, generator)
@@ -138,10 +138,10 @@ def _photograph(
 def _remote(
     values: RawImages, strength: Augment, generator: torch.Generator, rows: slice
 ) -> Images:
-    """Crop, then mirror and turn; colours, which mean something from above, stay.
+    """Crop, then mirror and rotate; colours, which carry meaning in aerial images, stay.
 
-    What a turn brings in from beyond the crop is black, as torchvision's rotation fills
-    it by default. Differs: the turn is bilinear, torchvision's default nearest neighbour.
+    Parts that a rotation adds from outside the crop are black, as by torchvision's default.
+    Differs: the rotation is bilinear; torchvision's default is nearest neighbour.
     """
     crops = _crops(values, strength, generator)
     poses = remote_poses(len(values), strength, generator)
@@ -154,11 +154,11 @@ def _remote(
 
 
 def remote_poses(count: int, strength: Augment, generator: torch.Generator) -> AffineMaps:
-    """Draw flips (each with probability .5) and a turn: one of the three, or all (strong).
+    """Draw flips (each with probability .5) and a rotation: one of the three, or all (strong).
 
-    No order is drawn for a strong view. A mirror before a turn is the same mirror after
-    the opposite turn, and opposite turns are equally likely: every order gives the same
-    distribution.
+    No order is drawn for a strong view. A flip before a rotation equals the same flip after
+    the opposite rotation, and opposite rotations are equally likely: every order gives the
+    same distribution.
     """
     mirrored = torch.rand(count, 2, generator=generator) < 0.5
     if strength in AS_PUBLISHED:
@@ -176,12 +176,12 @@ def remote_poses(count: int, strength: Augment, generator: torch.Generator) -> A
 
 @dataclass(frozen=True)
 class DigitRanges:
-    """How far a digit may move; small, for these images have no background to spare.
+    """How far a digit may move; little, since these images have no background to spare.
 
     Attributes:
-        degrees: Largest turn to either side.
+        degrees: Largest rotation to either side.
         scale: Largest change of size, as a share.
-        shear: Largest slant, in pixels per pixel.
+        shear: Largest shear, in pixels per pixel.
         shift: Largest shift along each axis, as a share of the side.
     """
 
@@ -204,9 +204,9 @@ DIGIT_FACTOR = (0.6, 1.4)
 
 
 def _digit(values: RawImages, strength: Augment, generator: torch.Generator, rows: slice) -> Images:
-    """Move, turn and slant a little, never mirror; what comes in from outside is black.
+    """Shift, rotate and shear a little, never mirror; parts from outside are black.
 
-    A strong view also varies brightness and contrast and loses a small patch.
+    A strong view also varies brightness and contrast, and a small patch is erased.
     """
     count, _, height, width = values.shape
     poses = digit_poses(count, (height, width), DIGIT_RANGES[strength], generator)
@@ -224,21 +224,21 @@ def _digit(values: RawImages, strength: Augment, generator: torch.Generator, row
 def digit_poses(
     count: int, size: tuple[int, int], ranges: DigitRanges, generator: torch.Generator
 ) -> AffineMaps:
-    """Draw turn, slant, size and shift, each uniform and symmetric around no change."""
+    """Draw rotation, shear, size and shift, each uniform and symmetric around no change."""
     turns = rotations(uniform((count,), -ranges.degrees, ranges.degrees, generator))
     scale = uniform((count, 1, 1), 1 - ranges.scale, 1 + ranges.scale, generator)
     slant = torch.eye(2).repeat(count, 1, 1)
     slant[:, 0, 1] = uniform((count,), -ranges.shear, ranges.shear, generator)
     height, width = size
     shift = uniform((count, 2), -ranges.shift, ranges.shift, generator)
-    # Maps lead from the view back to the image, hence the division.
+    # Maps go from the view back to the image, hence the division.
     return affine_maps(turns[:, :, :2] @ slant / scale, shift * torch.tensor([width, height]))
 
 
 def random_patches(
     count: int, height: int, width: int, generator: torch.Generator
 ) -> Float[Tensor, "batch 4"]:
-    """Draw left, top, width and height of the patch to erase; no width where none is."""
+    """Draw left, top, width and height of the patch to erase; width 0 erases nothing."""
     image = torch.tensor([width, height])
     size = (uniform((count, 2), *ERASED_SIDE, generator) * image).round()
     corner = (torch.rand(count, 2, generator=generator) * (image - size + 1)).floor()
@@ -257,13 +257,13 @@ NOISE = 0.05
 def _vector(
     values: Float[Tensor, "batch d"], strength: Augment, generator: torch.Generator, rows: slice
 ) -> Float[Tensor, "part d"]:
-    """Drop features for those of other rows; a strong view is also mixed and noisy.
+    """Replace features by those of other rows; a strong view is also mixed and noisy.
 
-    SCARF's corruption (Bahri et al., 2022), a dropout that needs no scale: what replaces
-    a feature is a value that it really takes. Each feature has a donor of its own.
-    Differs: each is replaced by its own coin, where SCARF fixes the number per row; a
-    tenth of two or three features would be none. A strong view then leans towards one
-    other row and gets noise of each feature's own scale, inside the batch's range.
+    SCARF's corruption (Bahri et al., 2022), a dropout that needs no scale: a feature is
+    replaced by a value that it takes in the data. Each feature has a donor of its own.
+    Differs: each feature is drawn by itself, where SCARF fixes the number per row; a tenth
+    of two or three features would be none. A strong view then moves towards one other row
+    and gets noise of each feature's own scale, inside the batch's range.
     """
     count = len(values)
     own = torch.arange(count)[:, None]
@@ -285,7 +285,7 @@ def _vector(
 
 
 def _other_rows(own: Int64[Tensor, "batch 1"], draws: Tensor) -> Int64[Tensor, "batch _"]:
-    """Turn draws in [0, 1) into other rows, equally likely; a row alone is its own."""
+    """Return other rows from draws in [0, 1), equally likely; a single row gives itself."""
     others = len(own) - 1
     steps = (draws * others).to(torch.int64).clamp_(max=others - 1).add_(1)
     return (own + steps) % len(own)

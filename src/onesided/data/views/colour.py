@@ -1,13 +1,13 @@
-"""Colour changes of a batch: in every row another amount and another order.
+"""Colour changes of a batch: each row has its own amount and order.
 
-Channels are taken in groups of three, each an RGB image in its own right that gets the
-same factors: six channels are a picture before and a picture after. If the number of
-channels is no multiple of three, each channel stands alone, and what needs three colours
-(saturation, hue, gray) leaves it as it is.
+Channels are taken in groups of three. Each group is an RGB image, and all groups of a row get
+the same factors: six channels are an image before and an image after. If the number of
+channels is no multiple of three, each channel is a group, and what needs three colours
+(saturation, hue, gray) does not change it.
 
-`Pixels` are the same memory with groups apart. Changes are made in place, because fresh
-memory of the size of a batch costs more (page faults) than the arithmetic on it. Why no
-fused operations are used is told in `geometry`.
+`Pixels` are the same memory, divided into groups. Changes are made in place, because new
+memory of the size of a batch costs more (page faults) than the arithmetic on it. `geometry`
+says why no fused operations are used.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ GRAY_WEIGHTS = (0.299, 0.587, 0.114)
 FACTOR = (0.6, 1.4)
 """Range of the factors of brightness, contrast and saturation."""
 HUE_TURN = (-0.1, 0.1)
-"""Range of the turn of the hue, in parts of the colour circle."""
+"""Range of the shift of the hue, in parts of the colour circle."""
 JITTERED = 0.8
 """Share of rows whose colours are jittered."""
 GRAYED = 0.2
@@ -36,12 +36,12 @@ Factors = Float[Tensor, "n 1 1 1 1"]
 
 @dataclass(frozen=True)
 class ColourRecipe:
-    """What happens to the colours of each row.
+    """The colour change of each row.
 
     Attributes:
-        factors: Brightness, contrast, saturation and turn of the hue.
+        factors: Brightness, contrast, saturation and shift of the hue.
         order: Which of these four comes first, second, third and fourth; 4 is none.
-        gray: Whether the row is shown in gray at the end.
+        gray: Whether the row is made gray at the end.
     """
 
     factors: Float[Tensor, "n 4"]
@@ -66,8 +66,8 @@ def random_recipe(count: int, generator: torch.Generator) -> ColourRecipe:
 def recolour_(images: Float[Tensor, "n c h w"], recipe: ColourRecipe) -> None:
     """Change the colours of each image by its recipe, in place.
 
-    The rows that have the same operation next are changed together, so Python runs
-    sixteen times per batch, not once per row.
+    Rows with the same next operation are changed together, so Python runs sixteen times per
+    batch, not once per row.
     """
     pixels = in_groups(images)
     operations = OPERATIONS if pixels.shape[2] == 3 else OPERATIONS[:2]
@@ -88,14 +88,14 @@ def recolour_(images: Float[Tensor, "n c h w"], recipe: ColourRecipe) -> None:
 
 
 def in_groups(images: Float[Tensor, "n c h w"]) -> Pixels:
-    """Return a view of contiguous images with their channels in threes, or else alone."""
+    """Return contiguous images, without a copy, with channels in groups of three, or of one."""
     count, channels, height, width = images.shape
     colours = 3 if channels % 3 == 0 else 1
     return images.view(count, channels // colours, colours, height, width)
 
 
 def gray(pixels: Pixels) -> Float[Tensor, "n groups 1 h w"]:
-    """Return the brightness that the eye sees; a channel alone is its own."""
+    """Return the brightness that the eye sees; a single channel is its own."""
     if pixels.shape[2] == 1:
         return pixels
     red, green, blue = pixels.chunk(3, dim=2)
@@ -104,7 +104,7 @@ def gray(pixels: Pixels) -> Float[Tensor, "n groups 1 h w"]:
 
 
 def brighten_(pixels: Pixels, factor: Factors) -> None:
-    """Multiply by the factor and cut at white, in place."""
+    """Multiply by the factor and clip at white, in place."""
     pixels.mul_(factor).clamp_(0, 1)
 
 
@@ -123,11 +123,11 @@ def saturate_(pixels: Pixels, factor: Factors) -> None:
 
 
 def turn_hue_(pixels: Pixels, turn: Factors) -> None:
-    """Turn the hue by up to a sixth of the circle; HSV's value and saturation stay.
+    """Shift the hue by up to a sixth of the circle; HSV's value and saturation stay.
 
     The hue in sixths is 3 - angle, where angle = copysign(u, G - B) in [-3, 3] and
     u = 2 + R - G - B for channels scaled from [lowest, highest] to [0, 1]: an identity
-    on all six edges of the colour hexagon. It spares the usual choice between three
+    on all six edges of the colour hexagon. It avoids the usual choice between three
     cases, whose `torch.where` takes more time than all the rest.
     """
     red, green, blue = pixels.chunk(3, dim=2)

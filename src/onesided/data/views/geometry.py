@@ -1,6 +1,6 @@
-"""Where each pixel of a view is read: windows, flips, turns, and one bilinear resampling.
+"""Where each pixel of a view is read: windows, flips, rotations, one bilinear resampling.
 
-A view is found in two affine steps, in pixels from the image's centre, x right and y down:
+A view is two affine steps, in pixels from the image's centre, x right and y down:
 
     frame  = pose(output)       flips, rotation, shear, shift within the frame
     source = window(frame)      the part of the image that the frame shows
@@ -33,22 +33,22 @@ TRIES = 10
 AffineMaps = Float[Tensor, "n 2 3"]
 Images = Float[Tensor, "n c h w"]
 
-PIECE = 2**17
+BLOCK = 2**17
 """Numbers worked on at a time: half a megabyte.
 
-Work space stays in the cache, and the allocator finds it again; a whole batch's would come
-fresh from the system each time, whose page faults cost three times the arithmetic.
+The memory stays in the cache, and the allocator uses it again. A whole batch's would come new
+from the system each time, and its page faults cost three times the arithmetic.
 """
 
 
-def pieces(images: Tensor) -> Iterator[slice]:
-    """Cut the rows into pieces of bounded size, but of one image at least."""
-    step = max(1, PIECE // max(1, images[:1].numel()))
+def blocks(images: Tensor) -> Iterator[slice]:
+    """Divide the rows into blocks of bounded size, each of one image at least."""
+    step = max(1, BLOCK // max(1, images[:1].numel()))
     return (slice(start, start + step) for start in range(0, len(images), step))
 
 
 def uniform(shape: tuple[int, ...], low: float, high: float, generator: torch.Generator) -> Tensor:
-    """Return numbers spread evenly over [low, high)."""
+    """Return uniform random numbers in [low, high)."""
     return torch.rand(shape, generator=generator) * (high - low) + low
 
 
@@ -71,7 +71,7 @@ def random_boxes(
     torchvision's documented procedure: area uniform, aspect ratio log-uniform, sides
     rounded; the first of ten draws that fits is placed uniformly. If none fits, the
     largest central window of an allowed ratio is taken. All draws are made at once,
-    needed or not: that costs less than asking which rows still lack a window.
+    needed or not: that costs less than finding the rows that still lack a window.
     """
     area = uniform((TRIES, count), *AREA_SHARE, generator) * (height * width)
     low, high = (math.log(ratio) for ratio in ASPECT_RATIO)
@@ -109,8 +109,7 @@ def shifted_boxes(
 ) -> Float[Tensor, "count 4"]:
     """Return windows of the image's own size, moved by whole pixels, an eighth at most.
 
-    Whole pixels are copied, not mixed: nothing is blurred. What lies beyond the edge
-    repeats it.
+    Whole pixels are copied, not mixed, so nothing is blurred. Parts beyond the edge repeat it.
     """
     image = torch.tensor([width, height], dtype=torch.float32)
     most = (image * SHIFT).floor()
@@ -133,14 +132,14 @@ def flips(mirrored: Bool[Tensor, "n 2"]) -> AffineMaps:
 
 
 def rotations(degrees: Float[Tensor, "n"]) -> AffineMaps:
-    """Return the maps that show the frame turned anticlockwise, as torchvision counts."""
+    """Return the maps that rotate the frame anticlockwise, as torchvision does."""
     cosine, sine = torch.deg2rad(degrees).cos(), torch.deg2rad(degrees).sin()
     linear = torch.stack([cosine, -sine, sine, cosine], dim=1).view(-1, 2, 2)
     return affine_maps(linear, linear.new_zeros(len(linear), 2))
 
 
 def quarter_turns(number: Int64[Tensor, "n"]) -> AffineMaps:
-    """Return the maps that turn the frame by so many right angles, without rounding."""
+    """Return the maps that rotate the frame by so many right angles, without rounding."""
     right_angle = torch.tensor([[0.0, -1.0], [1.0, 0.0]])
     powers = torch.stack([torch.linalg.matrix_power(right_angle, k) for k in range(4)])
     linear = powers[number % 4]
@@ -173,7 +172,7 @@ def resample(images: UInt8[Tensor, "n c h w"], maps: AffineMaps) -> Images:
     height, width = images.shape[-2:]
     maps = (maps * torch.tensor([[2 / width], [2 / height]])).to(images.device)
     views = torch.empty(images.shape, device=images.device)
-    for rows in pieces(images):
+    for rows in blocks(images):
         grid = positions(maps[rows], height, width).permute(0, 2, 3, 1)
         source = in_unit_range(images[rows])
         view = F.grid_sample(source, grid, padding_mode="border", align_corners=False)
@@ -187,7 +186,7 @@ def blacken_outside_(images: Images, poses: AffineMaps) -> None:
     height, width = images.shape[-2:]
     half = torch.tensor([[[width / 2]], [[height / 2]]], device=images.device)
     poses = poses.to(images.device)
-    for rows in pieces(images):
+    for rows in blocks(images):
         distance = positions(poses[rows], height, width).abs_().sub_(half)
         inside = torch.maximum(*distance.chunk(2, dim=1)) <= 0
         images[rows].mul_(inside.to(images.dtype))
@@ -201,8 +200,7 @@ def blacken_boxes_(images: Images, boxes: Float[Tensor, "n 4"]) -> None:
 def hide_boxes_(images: Images, boxes: Float[Tensor, "n 4"]) -> None:
     """Set every pixel in the row's box to the image's mean, in place.
 
-    The mean is what a network that standardises its input takes for nothing to see; black
-    would be an edge.
+    To a network that standardises its input, the mean is zero; black would be an edge.
     """
     hidden = _covered(images, boxes)
     mean = images.mean(dim=(2, 3), keepdim=True)

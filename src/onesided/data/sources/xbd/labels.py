@@ -30,7 +30,7 @@ from onesided.data.read.polygons import (
 )
 
 CLASS_NAMES = ("no-damage", "minor-damage", "major-damage", "destroyed")
-"""In the order of the damage, so that the positives are 2 and 3, as in the paper's table."""
+"""In the order of the damage: the positives are 2 and 3, as in the paper's table."""
 UNCLASSIFIED = "un-classified"
 ADDRESS = "https://xview2.org"
 _ENDING = "_post_disaster.json"
@@ -38,7 +38,7 @@ _ENDING = "_post_disaster.json"
 
 @dataclass(frozen=True)
 class XbdTile:
-    """Image and labels of one place after the disaster."""
+    """Image and labels of one tile after the disaster."""
 
     name: str
     label: Path
@@ -57,7 +57,7 @@ class Building:
     Attributes:
         box: The upright rectangle around its outline.
         window: What to cut from the image.
-        lon: Of its middle, in degrees; None where the file does not say.
+        lon: Of its centre, in degrees; None where the file does not say.
         repaired: Whether its outline crossed itself.
         parts: Polygons that its outline consists of.
     """
@@ -72,23 +72,15 @@ class Building:
     parts: int
 
 
-@dataclass(frozen=True)
-class TileLabels:
-    """The buildings of a tile, and how many were left out for which reason."""
-
-    buildings: tuple[Building, ...]
-    left_out: Counter[str]
-
-
 def find_tiles(root: Path) -> tuple[XbdTile, ...]:
     """Return the tiles in a folder, whatever the layout, sorted by name; each name once."""
     tiles: dict[str, XbdTile] = {}
     for label in sorted(root.rglob(f"*{_ENDING}")):
         name = label.name.removesuffix(_ENDING)
         folder = label.parent
-        place = folder.parent / "images" if folder.name == "labels" else folder
+        images = folder.parent / "images" if folder.name == "labels" else folder
         # A tile may lie in its split and in its event; they are copies.
-        tiles.setdefault(name, XbdTile(name, label, place / f"{name}_post_disaster.png"))
+        tiles.setdefault(name, XbdTile(name, label, images / f"{name}_post_disaster.png"))
     if not tiles:
         raise DataNotFound(
             f"There is no xBD in {root}: expected folders images and labels with files such as "
@@ -100,12 +92,11 @@ def find_tiles(root: Path) -> tuple[XbdTile, ...]:
 
 @dataclass(frozen=True)
 class Outlined:
-    """What a label file says of one building, not yet judged.
+    """One building as a label file describes it, not yet checked.
 
     Attributes:
-        uid: Empty where the file does not say.
+        uid: Empty where the file has none.
         subtype: Its damage, as written.
-        is_building: Whether the file calls it one.
         pixels: Well-known text of its outline in pixels of the image, if it has one.
         degrees: The same in degrees.
     """
@@ -118,11 +109,7 @@ class Outlined:
 
 
 def read_outlined(path: Path) -> list[Outlined]:
-    """Return all that a label file lists.
-
-    Raises:
-        Unreadable: If the file is no label file at all.
-    """
+    """Return all that a label file lists; raise `Unreadable` if it is no label file."""
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
@@ -151,26 +138,22 @@ def _by_uid(features: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield str(feature["properties"].get("uid", "")), feature
 
 
-def read_labels(tile: XbdTile) -> TileLabels:
-    """Return the buildings of a tile whose damage is known and whose outline bounds an area.
-
-    Raises:
-        Unreadable: If the file is no label file at all.
-    """
+def read_buildings(tile: XbdTile) -> tuple[list[Building], Counter[str]]:
+    """Return the buildings of known damage and sound outline; count the others by reason."""
     buildings: dict[str, Building] = {}
     left_out = Counter[str]()
     for outlined in read_outlined(tile.label):
-        outcome = _judged(outlined)
+        outcome = _checked(outlined)
         if isinstance(outcome, str):
             left_out[outcome] += 1
         elif outcome.uid in buildings:
             left_out["listed twice in their tile"] += 1
         else:
             buildings[outcome.uid] = outcome
-    return TileLabels(tuple(buildings.values()), left_out)
+    return list(buildings.values()), left_out
 
 
-def _judged(outlined: Outlined) -> Building | str:
+def _checked(outlined: Outlined) -> Building | str:
     """Return a building, or why it is left out."""
     if not outlined.is_building:
         return "not buildings"
@@ -184,12 +167,12 @@ def _judged(outlined: Outlined) -> Building | str:
         window = building_window(outline)
     except BadPolygon:
         return "with an outline that bounds no area"
-    lon, lat = _middle(outlined.degrees)
+    lon, lat = _centre(outlined.degrees)
     parts = int(require_shapely().get_num_geometries(outline))
     return Building(outlined.uid, subtype, outline.bounds, window, lon, lat, repaired, parts)
 
 
-def _middle(degrees: object) -> tuple[float | None, float | None]:
+def _centre(degrees: object) -> tuple[float | None, float | None]:
     try:
         outline, _ = sound_polygon(polygon_from_wkt(degrees))
     except BadPolygon:

@@ -1,16 +1,16 @@
 """xBD: buildings in satellite images after nineteen disasters, and how damaged they are.
 
-Read from the crops that `onesided data prepare xbd` makes, see `xbd_prepare`. The publisher
-divides tiles for a contest with hidden labels, so there is no test part: a split trains on
-60 % of the buildings and tests on the rest, shuffled as in the NcPU paper, or with whole
-tiles or events held out (data.grouping), which is the honest question for the next disaster.
+The reader opens the crops that `onesided data prepare xbd` makes, see `prepare`. The
+publisher divides tiles for a contest with hidden labels, so there is no test part. A split
+trains on 60 % of the buildings and tests on the rest, shuffled as in the NcPU paper. Or it
+tests on whole tiles or events (data.grouping), which answers how well the next disaster is
+handled.
 
-Differs: which of the nineteen events are in the paper's 94 thousand crops is not known. All
-that lie under the root are taken; move away what is not wanted.
+Differs: which of the nineteen events are in the paper's 94 thousand crops is unknown. All
+events under the root are taken; move away the others.
 """
 
 import csv
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +18,13 @@ from jaxtyping import UInt8
 
 from onesided.core.errors import DataError, DataNotFound
 from onesided.data.problem.samples import Samples, Source
-from onesided.data.sources.by_hand import ByHand
-from onesided.data.sources.download import FileStatus
-from onesided.data.sources.xbd.cut import COLUMNS, SIZE
+from onesided.data.sources.download import ByHand, FileStatus, compare
 from onesided.data.sources.xbd.labels import ADDRESS, CLASS_NAMES
 from onesided.data.sources.xbd.prepare import (
+    COLUMNS,
     CROPS,
     FOLDER,
+    SIZE,
     SUMMARY,
     TABLE,
     prepare_xbd,
@@ -70,7 +70,7 @@ def inspect_xbd(root: Path) -> tuple[FileStatus, ...]:
     if summary is None:
         return tuple(FileStatus(folder / name, "missing", 0) for name in (CROPS, TABLE, SUMMARY))
     statuses = [
-        _compare(folder / name, summary[name]["bytes"], summary[name]["sha256"])
+        compare(folder / name, summary[name]["bytes"], summary[name]["sha256"], "sha256")
         for name in (CROPS, TABLE)
     ]
     size = (folder / SUMMARY).stat().st_size
@@ -82,17 +82,6 @@ BY_HAND = ByHand(ADDRESS, inspect_xbd, prepare_xbd)
 
 def _folder(root: Path) -> Path:
     return root if (root / SUMMARY).is_file() and (root / CROPS).is_file() else root / FOLDER
-
-
-def _compare(path: Path, size: int, sha256: str) -> FileStatus:
-    if not path.is_file():
-        return FileStatus(path, "missing", size)
-    found = path.stat().st_size
-    if found != size:
-        return FileStatus(path, "wrong size", size, found)
-    with path.open("rb") as file:
-        same = hashlib.file_digest(file, "sha256").hexdigest() == sha256
-    return FileStatus(path, "good" if same else "wrong contents", size, found)
 
 
 def _map_crops(path: Path) -> UInt8[np.ndarray, "n 3 64 64"]:

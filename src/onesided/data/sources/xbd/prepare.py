@@ -1,14 +1,14 @@
-"""Cut every building of xBD out of its tile, once, into a file that can be mapped.
+"""Cut every building of xBD out of its tile, once, into a file that can be memory-mapped.
 
 In `xbd-crops` under the root:
 
-* `crops.npy`: (buildings, 3, 64, 64) of uint8, to be mapped and not loaded;
+* `crops.npy`: (buildings, 3, 64, 64) of uint8;
 * `buildings.csv`: a line for each crop, in the same order;
 * `summary.json`: what was left out, and the checksums of the two.
 
-Tiles are appended one after the other, and a journal holds how far that came: after an
-interruption the same command cuts both files back to the last whole tile and goes on. The
-files get their names when they are complete.
+Tiles are appended one after the other, and a journal counts them. After an interruption the
+same command truncates both files to the last complete tile and resumes. The files get their
+names when they are complete.
 """
 
 import hashlib
@@ -16,58 +16,76 @@ import io
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from jaxtyping import UInt8
 
 from onesided.core.errors import DataError
-from onesided.data.read.polygons import MARGIN, require_shapely
-from onesided.data.sources.by_hand import PreparedFiles
-from onesided.data.sources.xbd.cut import COLUMNS, SIZE, CutTile, cut_tiles
-from onesided.data.sources.xbd.labels import CLASS_NAMES, XbdTile, find_tiles
+from onesided.data.read.files import Unreadable
+from onesided.data.read.picture import decode
+from onesided.data.read.polygons import MARGIN, Window, cut, require_shapely, share_inside
+from onesided.data.sources.download import PreparedFiles, measure
+from onesided.data.sources.xbd.labels import (
+    CLASS_NAMES,
+    Building,
+    XbdTile,
+    find_tiles,
+    read_buildings,
+)
 from onesided.storage.atomic import publish, write_json
 from onesided.storage.journal import Journal
+from onesided.storage.names import printable
 from onesided.storage.progress import Progress
 from onesided.storage.table import csv_lines
 
 FOLDER, CROPS, TABLE, SUMMARY = "xbd-crops", "crops.npy", "buildings.csv", "summary.json"
+COLUMNS = ("uid", "event", "tile", "subtype", "lon", "lat", "left", "top", "right", "bottom")
+"""Columns of the table; the last four are the crop's window, in pixels of the tile."""
+SIZE = 64
 FORMAT = 1
 _JOURNAL = "journal.jsonl"
 _KEYS = {"identity", "counts", "left_out", "skipped"}
 _HEADER_BYTES = 128  # room for the shape, which is known at the end only
 _CROP_BYTES = 3 * SIZE * SIZE
 _TOLERATED = 0.05  # share of tiles that may be unreadable
+_LARGEST = 9  # tiles per window: a building as large as its tile needs 4, more is a mistake
+_NO_CROPS = np.empty((0, 3, SIZE, SIZE), np.uint8)
 
 
 def prepare_xbd(root: Path, progress: Progress) -> PreparedFiles:
-    """Cut out all buildings under the root, or go on where an earlier call stopped.
+    """Cut out all buildings under the root, or resume an earlier call.
 
     Nothing is done if the same tiles were prepared already.
     """
     require_shapely()
     tiles = find_tiles(root)
     folder, identity = root / FOLDER, _identity(tiles)
-    if (done := _finished(folder)) is not None and done["identity"] == identity:
-        return _told(folder, done)
+    if all((folder / name).is_file() for name in (CROPS, TABLE)):
+        done = read_summary(folder)
+        if done is not None and done["identity"] == identity:
+            return _prepared_files(folder, done)
     try:
         folder.mkdir(exist_ok=True)
         with _Parts(folder, identity) as parts:
             left = tiles[parts.tiles :]
-            for tile, piece in zip(left, cut_tiles(left), strict=True):
-                parts.add(tile, piece)
+            for tile, crops in zip(left, _cut_tiles(left), strict=True):
+                parts.add(tile, crops)
                 progress(parts.tiles, len(tiles))
             summary = parts.summary(identity)
-        _refuse_if_little_is_left(root, summary)
+        _refuse_too_few(root, summary)
         _publish(folder, summary)
     except OSError as error:
         raise DataError(
             f"{folder} cannot be written ({error}). Make room or choose another --root; what is "
             "done is kept, and the same command continues."
         ) from error
-    return _told(folder, summary)
+    return _prepared_files(folder, summary)
 
 
 def _identity(tiles: Sequence[XbdTile]) -> str:
@@ -79,8 +97,73 @@ def _identity(tiles: Sequence[XbdTile]) -> str:
     return digest.hexdigest()
 
 
+@dataclass(frozen=True)
+class CutTile:
+    """The crops of one tile.
+
+    Attributes:
+        lines: The table's line of each crop; see `COLUMNS`.
+        counts: Crops by damage, and crops with a defect.
+        left_out: Buildings without a crop, by reason.
+        skipped: The file that could not be read, and why.
+    """
+
+    crops: UInt8[np.ndarray, "n 3 64 64"]
+    lines: tuple[tuple[object, ...], ...]
+    counts: Counter[str]
+    left_out: Counter[str]
+    skipped: tuple[str, str] | None = None
+
+
+def _cut_tiles(tiles: Sequence[XbdTile]) -> Iterator[CutTile]:
+    """Cut the buildings out of tiles by several threads, in order, a few tiles at a time."""
+    workers = min(8, os.cpu_count() or 1)
+    with ThreadPoolExecutor(workers) as pool:
+        # Executor.map alone would take all tiles at once and pile up their crops.
+        for start in range(0, len(tiles), 4 * workers):
+            yield from pool.map(_cut_tile, tiles[start : start + 4 * workers])
+
+
+def _cut_tile(tile: XbdTile) -> CutTile:
+    file = tile.label
+    try:
+        buildings, left_out = read_buildings(tile)
+        file = tile.image
+        # Many tiles are open country: their image need not be decoded.
+        image = decode(file, channels=3) if buildings else np.empty((3, 0, 0), np.uint8)
+    except Unreadable as error:
+        reason = (printable(file.name), error.reason)
+        return CutTile(_NO_CROPS, (), Counter(), Counter(), reason)
+    counts, crops, lines = Counter[str](), [], []
+    for building in buildings:
+        against = _reason_against(building, image)
+        if against is not None:
+            left_out[against] += 1
+            continue
+        crops.append(cut(image, building.window, SIZE))
+        known = (building.uid, tile.event, tile.name, building.subtype, building.lon, building.lat)
+        lines.append((*known, *(round(edge, 3) for edge in building.window)))
+        counts[building.subtype] += 1
+        counts["partly black, at the border"] += _inside(building.window, image) < 1
+        counts["with a repaired outline"] += building.repaired
+        counts["with an outline of several parts"] += building.parts > 1
+    return CutTile(np.stack(crops) if crops else _NO_CROPS, tuple(lines), counts, left_out)
+
+
+def _reason_against(building: Building, image: np.ndarray) -> str | None:
+    if _inside(building.box, image) <= 0:
+        return "outside their image"
+    left, top, right, bottom = building.window
+    too_large = (right - left) * (bottom - top) > image.shape[1] * image.shape[2] * _LARGEST
+    return "too large to be buildings" if too_large else None
+
+
+def _inside(window: Window, image: np.ndarray) -> float:
+    return share_inside(window, height=image.shape[1], width=image.shape[2])
+
+
 class _Parts:
-    """The unfinished files, open at the end of the last whole tile."""
+    """The unfinished files, open at the end of the last complete tile."""
 
     def __init__(self, folder: Path, identity: str) -> None:
         self.rows, self.tiles, self.table_bytes = 0, 0, 0
@@ -88,7 +171,7 @@ class _Parts:
         self.skipped = list[Sequence[str]]()
         journal = Journal(folder / _JOURNAL, {"identity": identity})
         entries = list(journal.entries())
-        if not _vouched(folder, entries):  # not what the journal says: begin anew
+        if not _are_written(folder, entries):  # the files lack what the journal says: start again
             journal.path.unlink(missing_ok=True)
             entries = []
         for entry in entries:
@@ -108,21 +191,21 @@ class _Parts:
     def __exit__(self, *_: object) -> None:
         self._opened.close()
 
-    def add(self, tile: XbdTile, piece: CutTile) -> None:
-        """Append a tile; the journal comes last, since it vouches for the others."""
-        self.crops.write(piece.crops.tobytes())
-        self.table.write(_csv_bytes(piece.lines))
+    def add(self, tile: XbdTile, tile_crops: CutTile) -> None:
+        """Append a tile; the journal comes last, since it proves that the others are written."""
+        self.crops.write(tile_crops.crops.tobytes())
+        self.table.write(_csv_bytes(tile_crops.lines))
         for file in (self.crops, self.table):
             file.flush()
-            if piece.lines:
+            if tile_crops.lines:
                 os.fsync(file.fileno())
         entry = {
             "tile": tile.name,
-            "rows": len(piece.lines),
+            "rows": len(tile_crops.lines),
             "table_bytes": self.table.tell(),
-            "counts": dict(piece.counts),
-            "left_out": dict(piece.left_out),
-            "skipped": piece.skipped,
+            "counts": dict(tile_crops.counts),
+            "left_out": dict(tile_crops.left_out),
+            "skipped": tile_crops.skipped,
         }
         self.note(entry)
         self._count(entry)
@@ -137,7 +220,7 @@ class _Parts:
             self.skipped.append(entry["skipped"])
 
     def summary(self, identity: str) -> dict[str, Any]:
-        """Write the shape into the head of the crops; return what the work came to."""
+        """Write the shape into the header of the crops; return what was done and left out."""
         head = io.BytesIO()
         shape = (self.rows, 3, SIZE, SIZE)
         described = {"descr": "|u1", "fortran_order": False, "shape": shape}
@@ -155,17 +238,18 @@ class _Parts:
         }
 
 
-def _vouched(folder: Path, entries: Sequence[dict[str, Any]]) -> bool:
-    """Whether the unfinished files hold all that a journal speaks of."""
+def _are_written(folder: Path, entries: Sequence[dict[str, Any]]) -> bool:
+    """Return whether the unfinished files hold all that the journal says."""
     if not entries:
         return False
     crops_bytes = _HEADER_BYTES + sum(entry["rows"] for entry in entries) * _CROP_BYTES
-    wanted = {CROPS: crops_bytes, TABLE: entries[-1]["table_bytes"]}
-    return all(_size(folder / f"{name}.part") >= size for name, size in wanted.items())
+    wanted = {folder / f"{CROPS}.part": crops_bytes}
+    wanted[folder / f"{TABLE}.part"] = entries[-1]["table_bytes"]
+    return all(path.is_file() and path.stat().st_size >= size for path, size in wanted.items())
 
 
 def _open_at(path: Path, size: int) -> IO[bytes]:
-    """Open a file for writing behind its first bytes, cutting off what is there beyond."""
+    """Open a file for writing behind its first bytes, and remove the rest."""
     path.touch()
     file = path.open("r+b")
     file.truncate(size)
@@ -173,15 +257,11 @@ def _open_at(path: Path, size: int) -> IO[bytes]:
     return file
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
-
-
 def _csv_bytes(lines: Sequence[Sequence[object]]) -> bytes:
     return csv_lines(lines).encode("utf-8", "backslashreplace")
 
 
-def _refuse_if_little_is_left(root: Path, summary: dict[str, Any]) -> None:
+def _refuse_too_few(root: Path, summary: dict[str, Any]) -> None:
     counts, skipped = summary["counts"], summary["skipped"]
     if len(skipped) > _TOLERATED * counts["tiles"]:
         raise DataError(
@@ -193,24 +273,18 @@ def _refuse_if_little_is_left(root: Path, summary: dict[str, Any]) -> None:
 
 
 def _publish(folder: Path, summary: dict[str, Any]) -> None:
-    """Give the files their names; the summary, which vouches for them, comes last."""
+    """Give the files their names; the summary, which holds their checksums, comes last."""
     (folder / SUMMARY).unlink(missing_ok=True)
     for name in (CROPS, TABLE):
         publish(folder / f"{name}.part", folder / name)
-        with (folder / name).open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        summary[name] = {"bytes": _size(folder / name), "sha256": digest}
+        size, digest = measure(folder / name, "sha256")
+        summary[name] = {"bytes": size, "sha256": digest}
     write_json(folder / SUMMARY, summary)
     (folder / _JOURNAL).unlink()
 
 
-def _finished(folder: Path) -> dict[str, Any] | None:
-    """Return the summary if the work was finished and its files are there."""
-    return read_summary(folder) if all((folder / n).is_file() for n in (CROPS, TABLE)) else None
-
-
 def read_summary(folder: Path) -> dict[str, Any] | None:
-    """Return what `summary.json` says, or None if there is none."""
+    """Return the content of `summary.json`, or None if there is none."""
     path = folder / SUMMARY
     if not path.is_file():
         return None
@@ -225,6 +299,6 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
     raise DataError(f"{path} is not a summary of crops. Delete it and prepare again.")
 
 
-def _told(folder: Path, summary: dict[str, Any]) -> PreparedFiles:
+def _prepared_files(folder: Path, summary: dict[str, Any]) -> PreparedFiles:
     skipped = tuple((str(file), str(reason)) for file, reason in summary["skipped"])
     return PreparedFiles(folder, summary["counts"], summary["left_out"], skipped)
