@@ -114,7 +114,7 @@ def test_max_f1_is_better_than_half_by_lee_and_liu_s_criterion() -> None:
 
     assert all(criterion(chosen.value) >= criterion(t) - 1e-12 for t in np.linspace(0, 1, 101))
     assert f"{criterion(chosen.value):.3f}" in chosen.sentence
-    assert "a little too good" in chosen.sentence
+    assert "biased slightly high" in chosen.sentence
 
 
 def test_truth_and_known_negatives_choose_nothing() -> None:
@@ -198,13 +198,13 @@ def test_scores_that_separate_nothing_give_no_prior_and_no_precision(seed: int) 
 
 def test_a_share_that_scores_do_not_tell_is_refused_but_costs_no_training() -> None:
     scored, rule = same_for_all(0), parse_rule("prior")
-    with pytest.raises(DataError, match=r"cannot be estimated.*Name it, as in prior=0\.3"):
+    with pytest.raises(DataError, match=r"cannot be estimated.*Give it, as in prior=0\.3"):
         choose_threshold(rule, scored, None)
     after = threshold_after_training(rule, scored, None)
     assert after.value == 0.5
     assert after.rule == rule
     assert "cannot be estimated" in after.notices[0]
-    assert after.notices[0].endswith("For now a half decides.")
+    assert after.notices[0].endswith("For now the threshold is 0.5.")
     for given in (parse_rule("prior=0.2"), parse_rule("recall=0.9"), HALF):
         known = choose_threshold(given, scored, None)
         assert threshold_after_training(given, scored, None) == known

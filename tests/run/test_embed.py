@@ -23,9 +23,10 @@ from onesided.core.rng import generator
 from onesided.engine.fit import Watcher
 from onesided.engine.model_file import ModelDescription, load_model, save_model
 from onesided.nets.build import BackboneConfig, build_backbone
+from onesided.run.build import build_method
 from onesided.run.config import RunConfig
 from onesided.run.embed import embed
-from onesided.run.execute import build_method, train
+from onesided.run.execute import train
 from onesided.run.folder import FEATURES, SCORES
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import Problem, build_problem
@@ -141,7 +142,9 @@ def test_fine_tuning_starts_from_the_file_and_leaves_it(weights: Path, loaded: L
     settings = config(weights, freeze=False)
     start = torch.cat([p.flatten() for p in expected_start(loaded).parameters()])
     problem = build_problem(settings, loaded)
-    untrained = build_method(problem, None)
+    untrained = build_method(
+        settings.method, settings.backbone, loaded, problem.training, batch_size=16, seed=0
+    )
     assert isinstance(untrained, torch.nn.Module)
     assert torch.equal(flat(untrained), start)
     trained = train(problem).predictor.method

@@ -54,7 +54,7 @@ def test_other_samples_to_judge_by_are_told_as_such(tmp_path: Path) -> None:
     folder.describe(CONFIG, [], {})
     folder.claim(overwrite=False)
     other = RunFolder(tmp_path, "mine", "those")
-    with pytest.raises(OnesidedError, match=r"this run, but the samples it is judged by .*changed"):
+    with pytest.raises(OnesidedError, match=r"but the samples that evaluate it .*changed"):
         other.claim(overwrite=False)
     other.claim(overwrite=True)
     assert not (tmp_path / MANIFEST).exists()

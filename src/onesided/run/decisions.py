@@ -1,7 +1,7 @@
 """The decision threshold of a run: chosen by a rule, stored with the model, open to change.
 
-Everything that depends on it (decisions, figures, alarms) is made from stored scores, so a
-finished run gets another threshold in a second, without its data and without its truth.
+Everything that depends on it (decisions, figures, alarms) is computed from stored scores. So a
+finished run gets another threshold in a second, without its data and without true classes.
 """
 
 import csv
@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from onesided.core.config import read_toml
-from onesided.core.errors import ConfigError, DataError, OnesidedError
+from onesided.core.errors import ConfigError, DataError
 from onesided.engine.model_file import DESCRIPTION, ModelDescription, write_description
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.registry import OWN_SCORES
@@ -27,6 +27,7 @@ from onesided.metrics.threshold_rules import (
     top_k_threshold,
 )
 from onesided.run.folder import (
+    AGAIN,
     CONFIG,
     REPORT_DATA,
     RESULT,
@@ -36,9 +37,8 @@ from onesided.run.folder import (
     read_result,
 )
 from onesided.run.gallery import map_roles
-from onesided.run.own_scores import NoPrior, own_prior
-from onesided.run.prior import PriorUsed
-from onesided.run.scored import UNREADABLE, Scored, arrays_of, entries_at, figures_at
+from onesided.run.prior import NoPrior, PriorUsed, own_prior
+from onesided.run.scored import Scored, entries_at, figures_at, read_arrays
 from onesided.storage.atomic import write_arrays, write_json, write_text
 from onesided.storage.table import csv_lines
 
@@ -53,12 +53,12 @@ class Chosen:
 
     @property
     def sentence(self) -> str:
-        """What people are told."""
+        """Threshold, rule and reason."""
         return f"Threshold {self.value:.6g} by the rule {self.rule}: {self.reason}"
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What has to be told: nothing where the model's own half decides."""
+        """The sentence, but none for the usual threshold of 0.5."""
         return () if self.rule == HALF else (self.sentence,)
 
     def to_json(self, chosen_by: str) -> dict[str, str]:
@@ -67,7 +67,7 @@ class Chosen:
 
 
 def check_rule(rule: ThresholdRule, *, unlabelled: int, held_out: bool) -> None:
-    """Refuse a rule that this data cannot follow; before training rather than after."""
+    """Refuse a rule that this data cannot follow, before training rather than after."""
     if rule.needs_held_out and not held_out:
         remedy = "Give a prior, as in prior=0.3, or set" if rule.name == "prior" else "Set"
         raise ConfigError(
@@ -87,9 +87,9 @@ def choose_threshold(rule: ThresholdRule, scored: Scored, prior: float | None) -
 
     Args:
         rule: How to choose.
-        scored: The scores; test and known negatives are not looked at.
-        prior: Class prior that the method or the user named; None estimates one by BBE on
-            the held-out scores of this very model, where the rule needs one.
+        scored: The scores; those of the test part and of known negatives are not used.
+        prior: Class prior of the method or the user; None estimates one by BBE on the held-out
+            scores of this model, where the rule needs one.
     """
     unlabelled = scored.unlabelled
     check_rule(rule, unlabelled=len(unlabelled), held_out=scored.held_out is not None)
@@ -97,7 +97,10 @@ def choose_threshold(rule: ThresholdRule, scored: Scored, prior: float | None) -
     match rule.name:
         case "fixed":
             assert rule.value is not None
-            return Chosen(rule.value, rule, _fixed_words(rule.value))
+            words = f"A score above {rule.value:g} means positive, as given."
+            if rule.value == 0.5:
+                words = "A score above 0.5 means positive: the model finds it likelier than not."
+            return Chosen(rule.value, rule, words)
         case "top-k":
             assert rule.value is not None
             return _top_k(rule, unlabelled, int(rule.value))
@@ -112,21 +115,15 @@ def choose_threshold(rule: ThresholdRule, scored: Scored, prior: float | None) -
 
 
 def threshold_after_training(rule: ThresholdRule, scored: Scored, prior: float | None) -> Chosen:
-    """Return the threshold of a rule, or a half where these scores do not tell it.
+    """Return the threshold of a rule, or 0.5 where these scores give none.
 
-    A refusal would cost the training that came before, and the threshold can be moved later.
+    An error would lose the training that came before, and the threshold can be moved later.
     """
     try:
         return choose_threshold(rule, scored, prior)
-    except NoThreshold as untold:
+    except NoThreshold as error:
         half = choose_threshold(HALF, scored, None)
-        return replace(half, rule=rule, reason=f"{untold} For now a half decides.")
-
-
-def _fixed_words(value: float) -> str:
-    if value == 0.5:
-        return "A score above 0.5 means positive: the model finds it likelier than negative."
-    return f"A score above {value:g} means positive, as given."
+        return replace(half, rule=rule, reason=f"{error} For now the threshold is 0.5.")
 
 
 def _top_k(rule: ThresholdRule, scores: np.ndarray, count: int) -> Chosen:
@@ -137,8 +134,8 @@ def _top_k(rule: ThresholdRule, scores: np.ndarray, count: int) -> Chosen:
         below = scores[scores <= value]
         tied = int((scores == below.max()).sum())
         words = (
-            f"{words[:-1]}, not {count}: {tied} items have the same score at the cut, and all of "
-            "them stay below."
+            f"{words[:-1]}, not {count}: {tied} items have the same score at the threshold, and "
+            "all of them stay below."
         )
     return Chosen(value, rule, words)
 
@@ -149,8 +146,8 @@ def _by_prior(
     pair: tuple[np.ndarray, np.ndarray] | None,
     known: float | None,
 ) -> Chosen:
-    # Held-out items where there are some: of those it was trained on, a model that learns
-    # labels by heart calls too few positive.
+    # On held-out items where there are some: a model that memorises labels calls too few of its
+    # training items positive.
     scores, what = (unlabelled, "") if pair is None else (pair[1], "held-out ")
     prior, origin = rule.value, "as given"
     if prior is None and known is not None:
@@ -160,8 +157,8 @@ def _by_prior(
         estimate = own_prior(*pair)
         if isinstance(estimate, NoPrior):
             raise NoThreshold(
-                f"No threshold by the prior: {estimate}. Name it, as in prior=0.3, or choose by "
-                "another rule, as recall=0.9."
+                f"No threshold by the prior: {estimate}. Give it, as in prior=0.3, or choose "
+                "another rule, such as recall=0.9."
             )
         prior = estimate.value
         origin = (
@@ -187,7 +184,7 @@ def _max_f1(rule: ThresholdRule, positive: np.ndarray, unlabelled: np.ndarray) -
         rule,
         f"It maximises recall^2 / share of U called positive (Lee and Liu, no prior needed) at "
         f"{reached:.3f} on {len(positive)} held-out positives and {len(unlabelled)} held-out "
-        "unlabelled items. Figures from the same items are a little too good.",
+        "unlabelled items. Figures from the same items are biased slightly high.",
     )
 
 
@@ -212,8 +209,8 @@ def set_threshold(run: Path, rule: ThresholdRule) -> dict[str, Any]:
     result, scored = read_result(run), Scored.load(run / SCORED)
     prior = PriorUsed.of_result(result)
     chosen = new_threshold(run, rule)
-    told = (result.get("threshold_rule") or {}).get("explained")
-    notices = [text for text in result.get("notices", []) if text != told]
+    old = (result.get("threshold_rule") or {}).get("explained")
+    notices = [text for text in result.get("notices", []) if text != old]
     evaluation = figures_at(scored, chosen.value, scenario=result["scenario"], prior=prior)
     StoredFiles.read(run, scored).write(scored, chosen.value)
     changed = {
@@ -227,31 +224,33 @@ def set_threshold(run: Path, rule: ThresholdRule) -> dict[str, Any]:
 
 
 def new_threshold(run: Path, rule: ThresholdRule) -> Chosen:
-    """Return the threshold that a finished run would get, or refuse; writes nothing."""
+    """Return the threshold that a finished run would get, or raise; writes nothing."""
     prior = PriorUsed.of_result(read_result(run))
-    named = _given_prior(run) if prior is None else prior.value
+    known = _given_prior(run) if prior is None else prior.value
     if prior is not None and prior.origin == OWN_SCORES:
-        named = None  # nobody named it; the rule estimates it again, and says so
+        known = None  # it was not given; the rule estimates it again, and says so
     scored = Scored.load(run / SCORED)
-    StoredFiles.read(run, scored)  # refuses what could not be written again
-    return choose_threshold(rule, scored, named)
+    StoredFiles.read(run, scored)  # raises where a file is damaged
+    return choose_threshold(rule, scored, known)
 
 
 def _given_prior(run: Path) -> float | None:
-    """Return the number that the user named for a method that did not need it, if any."""
+    """Return the prior that the user gave to a method that does not need it, if any."""
     prior = read_toml(run / CONFIG).get("prior") if (run / CONFIG).exists() else None
     return prior if isinstance(prior, float) else None
 
 
 @dataclass(frozen=True)
 class StoredFiles:
-    """The files of a finished run that follow its threshold: all are read before one is written.
+    """The files of a finished run that depend on its threshold.
+
+    All are read before one is written: a damaged one must not leave the others half changed.
 
     Attributes:
         run: The folder.
         model: `model.json`.
         columns: First line of `scores.csv`.
-        rows: Its other lines, in the order of their full scores.
+        rows: Its other lines, best score first.
         arrays: `report.npz`, None where there is none.
     """
 
@@ -263,32 +262,26 @@ class StoredFiles:
 
     @classmethod
     def read(cls, run: Path, scored: Scored) -> Self:
-        """Read them, or refuse: a damaged file must not leave the others half moved."""
+        """Read them, or raise."""
         model = ModelDescription.from_settings(read_json(run / DESCRIPTION), DESCRIPTION)
         columns, rows = _read_decisions(run / SCORES, len(scored.unlabelled))
-        return cls(run, model, columns, rows, _read_report_data(run / REPORT_DATA))
+        pictures = run / REPORT_DATA
+        return cls(run, model, columns, rows, read_arrays(pictures) if pictures.exists() else None)
 
     def write(self, scored: Scored, threshold: float) -> None:
         """Write them for another threshold."""
-        changed = self.model.model_copy(update={"threshold": threshold})
-        write_description(self.run, changed)
+        write_description(self.run, self.model.model_copy(update={"threshold": threshold}))
         called = int((scored.unlabelled > threshold).sum())
-        place = self.columns.index("decision")
-        decided = [list(row) for row in self.rows]
-        for number, row in enumerate(decided):
-            row[place] = "positive" if number < called else "negative"
+        at = self.columns.index("decision")
+        decided = [
+            [*row[:at], "positive" if number < called else "negative", *row[at + 1 :]]
+            for number, row in enumerate(self.rows)
+        ]
         write_text(self.run / SCORES, csv_lines([self.columns, *decided]))
-        if self.arrays is not None:
-            self._write_report_data(self.arrays, scored, threshold)
-
-    def _write_report_data(
-        self, arrays: dict[str, np.ndarray], scored: Scored, threshold: float
-    ) -> None:
-        """Bring the map of features up to date, and leave out the pictures nearest the threshold.
-
-        Those were chosen for the old one, and the pictures of the others are not in the run.
-        """
-        kept = {name: array for name, array in arrays.items() if not name.startswith("threshold_")}
+        if self.arrays is None:
+            return
+        # The pictures nearest the old threshold go: the run holds none nearest the new one.
+        kept = {name: part for name, part in self.arrays.items() if name[:10] != "threshold_"}
         if "embedding_role" in kept:
             kept["embedding_role"] = map_roles(scored.train_labelled, scored.train, threshold)
         write_arrays(self.run / REPORT_DATA, kept)
@@ -302,19 +295,5 @@ def _read_decisions(path: Path, items: int) -> tuple[list[str], list[list[str]]]
         if len(rows) != items or any(len(row) != len(columns) for row in rows):
             raise ValueError(f"expected {items} rows of {len(columns)} cells, as the run wrote it")
     except (OSError, ValueError, csv.Error) as error:
-        raise DataError(
-            f"{path} cannot be read ({error}). Restore it, or train again with --overwrite."
-        ) from None
+        raise DataError(f"{path} cannot be read ({error}). {AGAIN}") from None
     return columns, rows
-
-
-def _read_report_data(path: Path) -> dict[str, np.ndarray] | None:
-    if not path.exists():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return arrays_of(archive)
-    except UNREADABLE as error:
-        raise OnesidedError(
-            f"{path} cannot be read ({error}). Restore it, or train again with --overwrite."
-        ) from None
