@@ -98,7 +98,7 @@ def test_own_data_takes_no_settings_of_published_sets() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "No data was named"),
+        ({}, "No data was given"),
         ({"data": {"name": "cifar"}}, "no data set called 'cifar'. Did you mean 'cifar10'"),
         ({"data": {"name": 3}}, "Got 3"),
         ({"data": "digits"}, "data is 'digits', but it is a table of settings"),

@@ -14,9 +14,9 @@ from onesided.metrics.threshold_rules import HALF, parse_rule
 from onesided.nets.build import BackboneConfig
 from onesided.run.compare import move_thresholds
 from onesided.run.decisions import (
+    NewThreshold,
     check_rule,
     choose_threshold,
-    new_threshold,
     threshold_after_training,
 )
 from onesided.run.execute import ranked_rows
@@ -238,7 +238,7 @@ def test_a_prior_from_the_scores_it_judges_is_not_called_independent_of_them() -
         assert told.figures[name].value == other.figures[name].value
 
 
-def test_what_the_method_or_a_person_named_goes_before_an_estimate() -> None:
+def test_the_methods_or_a_given_prior_goes_before_an_estimate() -> None:
     used = PriorUsed(0.7, 0.6, 0.8, "KM2")
     assert prior_for_estimates(SCORED, used, 0.2) == used
     assert prior_for_estimates(SCORED, None, 0.2) == PriorUsed(0.2, None, None, "given")
@@ -268,13 +268,13 @@ def finished(folder: Path, scored: Scored, prior: PriorUsed | None = None) -> Pa
     return folder
 
 
-def test_a_prior_that_nobody_named_is_still_told_as_an_estimate_later(tmp_path: Path) -> None:
+def test_a_prior_that_was_not_given_stays_an_estimate_later(tmp_path: Path) -> None:
     run = finished(tmp_path / "run", SCORED, prior_for_estimates(SCORED, None, None))
     at_fit = choose_threshold(parse_rule("prior"), SCORED, None)
-    assert new_threshold(run, parse_rule("prior")) == at_fit
+    assert NewThreshold.of(run, parse_rule("prior")).chosen == at_fit
     assert "estimated by BBE" in at_fit.sentence
     named = finished(tmp_path / "named", SCORED, PriorUsed(0.3, None, None, "given"))
-    assert "prior of this run" in new_threshold(named, parse_rule("prior")).sentence
+    assert "prior of this run" in NewThreshold.of(named, parse_rule("prior")).chosen.sentence
 
 
 def test_a_rule_that_one_of_several_runs_refuses_changes_none(tmp_path: Path) -> None:

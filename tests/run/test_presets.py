@@ -192,9 +192,9 @@ def test_methods_that_pair_p_with_u_say_so_before_they_are_built(method: str) ->
     ],
 )
 def test_quick_looks_at_own_images_of_64_pixels_at_most(
-    preset: str, data: str, network: dict[str, Any], largest: int | None
+    preset: str, data: str, backbone: dict[str, Any], largest: int | None
 ) -> None:
-    settings = settings_of(preset, data, Amount(1000, 100), {"backbone": network})
+    settings = settings_of(preset, data, Amount(1000, 100), {"backbone": backbone})
     assert settings["data"].get("largest_side") == largest
 
 

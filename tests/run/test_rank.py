@@ -137,7 +137,7 @@ def test_a_stopped_ranking_goes_on_and_ends_with_the_same_bytes(
     told: list[str] = []
     rank_items(run, items, output, tolerate=0.1, notify=told.append)
     assert read == [f"{number}.png" for number in range(after, 10)]
-    assert told == [f"Going on after {after} of 10 items, scored by a stopped command."]
+    assert told == [f"Resuming after {after} of 10 items, scored by a stopped command."]
     assert output.read_bytes() == whole.read_bytes()
     skipped = items.parent / "ranked.skipped.csv"
     assert skipped.read_bytes() == (items.parent / "whole.skipped.csv").read_bytes()

@@ -28,7 +28,7 @@ def build_method(
     prior: float | None = None,
     coordinates: tuple[str, str] = ("backbone", "method"),
 ) -> Method:
-    """Return the untrained method.
+    """Return the untrained method; its initial weights depend on the seed alone.
 
     Args:
         config: Settings of the method.
@@ -37,8 +37,8 @@ def build_method(
         training: The split that the method trains on.
         batch_size: Rows in a batch.
         seed: Seed of the run.
-        prior: Class prior, for methods that need it.
-        coordinates: Names of the random generators of backbone and method.
+        prior: For methods that need it.
+        coordinates: Of the random generators of backbone and method.
     """
     shape = training.sample_shape
     facts = DataFacts(

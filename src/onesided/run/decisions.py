@@ -93,25 +93,30 @@ def choose_threshold(rule: ThresholdRule, scored: Scored, prior: float | None) -
     """
     unlabelled = scored.unlabelled
     check_rule(rule, unlabelled=len(unlabelled), held_out=scored.held_out is not None)
-    pair = scored.held_out_pair()
+    pair, number = scored.held_out_pair(), rule.value
     match rule.name:
         case "fixed":
-            assert rule.value is not None
-            words = f"A score above {rule.value:g} means positive, as given."
-            if rule.value == 0.5:
-                words = "A score above 0.5 means positive: the model finds it likelier than not."
-            return Chosen(rule.value, rule, words)
+            assert number is not None
+            found = number, _fixed_words(number)
         case "top-k":
-            assert rule.value is not None
-            return _top_k(rule, unlabelled, int(rule.value))
+            assert number is not None
+            found = _top_k(unlabelled, int(number))
         case "prior":
-            return _by_prior(rule, unlabelled, pair, prior)
+            found = _by_prior(number, unlabelled, pair, prior)
         case "max-f1":
             assert pair is not None
-            return _max_f1(rule, *pair)
+            found = _max_f1(*pair)
         case "recall":
+            assert number is not None
             assert pair is not None
-            return _by_recall(rule, *pair)
+            found = _by_recall(number, *pair)
+    return Chosen(found[0], rule, found[1])
+
+
+def _fixed_words(value: float) -> str:
+    if value == 0.5:
+        return "A score above 0.5 means positive: the model finds it likelier than negative."
+    return f"A score above {value:g} means positive, as given."
 
 
 def threshold_after_training(rule: ThresholdRule, scored: Scored, prior: float | None) -> Chosen:
@@ -126,7 +131,7 @@ def threshold_after_training(rule: ThresholdRule, scored: Scored, prior: float |
         return replace(half, rule=rule, reason=f"{error} For now the threshold is 0.5.")
 
 
-def _top_k(rule: ThresholdRule, scores: np.ndarray, count: int) -> Chosen:
+def _top_k(scores: np.ndarray, count: int) -> tuple[float, str]:
     value = top_k_threshold(scores, count)
     called = int((scores > value).sum())
     words = f"{called} of {len(scores)} unlabelled items that were scored lie above it."
@@ -137,19 +142,19 @@ def _top_k(rule: ThresholdRule, scores: np.ndarray, count: int) -> Chosen:
             f"{words[:-1]}, not {count}: {tied} items have the same score at the threshold, and "
             "all of them stay below."
         )
-    return Chosen(value, rule, words)
+    return value, words
 
 
 def _by_prior(
-    rule: ThresholdRule,
+    given: float | None,
     unlabelled: np.ndarray,
     pair: tuple[np.ndarray, np.ndarray] | None,
     known: float | None,
-) -> Chosen:
+) -> tuple[float, str]:
     # On held-out items where there are some: a model that memorises labels calls too few of its
     # training items positive.
     scores, what = (unlabelled, "") if pair is None else (pair[1], "held-out ")
-    prior, origin = rule.value, "as given"
+    prior, origin = given, "as given"
     if prior is None and known is not None:
         prior, origin = known, "the prior of this run"
     if prior is None:
@@ -167,87 +172,45 @@ def _by_prior(
         )
     value = prior_threshold(scores, prior)
     called = int((scores > value).sum())
-    return Chosen(
-        value,
-        rule,
+    return value, (
         f"{called} of {len(scores)} {what}unlabelled items lie above it, a share of "
-        f"{called / len(scores):.3f}; the prior is {prior:.3f} ({origin}).",
+        f"{called / len(scores):.3f}; the prior is {prior:.3f} ({origin})."
     )
 
 
-def _max_f1(rule: ThresholdRule, positive: np.ndarray, unlabelled: np.ndarray) -> Chosen:
+def _max_f1(positive: np.ndarray, unlabelled: np.ndarray) -> tuple[float, str]:
     value = lee_liu_threshold(positive, unlabelled)
     lowest = min(part[part > value].min(initial=np.inf) for part in (positive, unlabelled))
     reached = float(lee_liu(positive, unlabelled, np.array([lowest]))[0])
-    return Chosen(
-        value,
-        rule,
+    return value, (
         f"It maximises recall^2 / share of U called positive (Lee and Liu, no prior needed) at "
         f"{reached:.3f} on {len(positive)} held-out positives and {len(unlabelled)} held-out "
-        "unlabelled items. Figures from the same items are biased slightly high.",
+        "unlabelled items. Figures from the same items are biased slightly high."
     )
 
 
-def _by_recall(rule: ThresholdRule, positive: np.ndarray, unlabelled: np.ndarray) -> Chosen:
-    assert rule.value is not None
-    value = recall_threshold(positive, unlabelled, rule.value)
+def _by_recall(recall: float, positive: np.ndarray, unlabelled: np.ndarray) -> tuple[float, str]:
+    value = recall_threshold(positive, unlabelled, recall)
     found = int((positive > value).sum())
     low, high = clopper_pearson(found, len(positive))
-    return Chosen(
-        value,
-        rule,
+    return value, (
         f"{found} of {len(positive)} held-out positives lie above it: a recall of "
-        f"{found / len(positive):.3f}, 95 % interval {low:.3f} to {high:.3f}.",
+        f"{found / len(positive):.3f}, 95 % interval {low:.3f} to {high:.3f}."
     )
-
-
-def set_threshold(run: Path, rule: ThresholdRule) -> dict[str, Any]:
-    """Give a finished run another threshold; return its new `result.json`.
-
-    The result is written last: killed before, the same command does everything again.
-    """
-    result, scored = read_result(run), Scored.load(run / SCORED)
-    prior = PriorUsed.of_result(result)
-    chosen = new_threshold(run, rule)
-    old = (result.get("threshold_rule") or {}).get("explained")
-    notices = [text for text in result.get("notices", []) if text != old]
-    evaluation = figures_at(scored, chosen.value, scenario=result["scenario"], prior=prior)
-    StoredFiles.read(run, scored).write(scored, chosen.value)
-    changed = {
-        **result,
-        **entries_at(scored, chosen.value, evaluation, prior),
-        "threshold_rule": chosen.to_json("onesided evaluate"),
-        "notices": [*notices, *chosen.notices],
-    }
-    write_json(run / RESULT, changed)
-    return changed
-
-
-def new_threshold(run: Path, rule: ThresholdRule) -> Chosen:
-    """Return the threshold that a finished run would get, or raise; writes nothing."""
-    prior = PriorUsed.of_result(read_result(run))
-    known = _given_prior(run) if prior is None else prior.value
-    if prior is not None and prior.origin == OWN_SCORES:
-        known = None  # it was not given; the rule estimates it again, and says so
-    scored = Scored.load(run / SCORED)
-    StoredFiles.read(run, scored)  # raises where a file is damaged
-    return choose_threshold(rule, scored, known)
-
-
-def _given_prior(run: Path) -> float | None:
-    """Return the prior that the user gave to a method that does not need it, if any."""
-    prior = read_toml(run / CONFIG).get("prior") if (run / CONFIG).exists() else None
-    return prior if isinstance(prior, float) else None
 
 
 @dataclass(frozen=True)
-class StoredFiles:
-    """The files of a finished run that depend on its threshold.
+class NewThreshold:
+    """Another threshold for a finished run: all is read and checked, and nothing yet written.
 
-    All are read before one is written: a damaged one must not leave the others half changed.
+    A damaged file is refused before any other is changed.
 
     Attributes:
         run: The folder.
+        result: `result.json`.
+        scored: `scores.npz`.
+        prior: The prior that figures use.
+        chosen: The threshold.
         model: `model.json`.
         columns: First line of `scores.csv`.
         rows: Its other lines, best score first.
@@ -255,36 +218,68 @@ class StoredFiles:
     """
 
     run: Path
+    result: dict[str, Any]
+    scored: Scored
+    prior: PriorUsed | None
+    chosen: Chosen
     model: ModelDescription
     columns: list[str]
     rows: list[list[str]]
     arrays: dict[str, np.ndarray] | None
 
     @classmethod
-    def read(cls, run: Path, scored: Scored) -> Self:
-        """Read them, or raise."""
+    def of(cls, run: Path, rule: ThresholdRule) -> Self:
+        """Read the run and choose its threshold, or raise."""
+        result, scored = read_result(run), Scored.load(run / SCORED)
+        prior = PriorUsed.of_result(result)
+        known = _given_prior(run) if prior is None else prior.value
+        if prior is not None and prior.origin == OWN_SCORES:
+            known = None  # it was not given; the rule estimates it again, and says so
         model = ModelDescription.from_settings(read_json(run / DESCRIPTION), DESCRIPTION)
         columns, rows = _read_decisions(run / SCORES, len(scored.unlabelled))
-        pictures = run / REPORT_DATA
-        return cls(run, model, columns, rows, read_arrays(pictures) if pictures.exists() else None)
+        arrays = read_arrays(run / REPORT_DATA) if (run / REPORT_DATA).exists() else None
+        chosen = choose_threshold(rule, scored, known)
+        return cls(run, result, scored, prior, chosen, model, columns, rows, arrays)
 
-    def write(self, scored: Scored, threshold: float) -> None:
-        """Write them for another threshold."""
+    def write(self) -> dict[str, Any]:
+        """Change the files of the run; return the new `result.json`.
+
+        The result is written last: killed before, the same command does everything again.
+        """
+        result, scored, threshold = self.result, self.scored, self.chosen.value
+        evaluation = figures_at(scored, threshold, scenario=result["scenario"], prior=self.prior)
+        old = (result.get("threshold_rule") or {}).get("explained")
+        notices = [text for text in result.get("notices", []) if text != old]
         write_description(self.run, self.model.model_copy(update={"threshold": threshold}))
-        called = int((scored.unlabelled > threshold).sum())
+        self._write_decisions(int((scored.unlabelled > threshold).sum()))
+        if self.arrays is not None:
+            # The pictures nearest the old threshold go: the run holds none nearest the new one.
+            kept = {name: part for name, part in self.arrays.items() if name[:10] != "threshold_"}
+            if "embedding_role" in kept:
+                kept["embedding_role"] = map_roles(scored.train_labelled, scored.train, threshold)
+            write_arrays(self.run / REPORT_DATA, kept)
+        changed = {
+            **result,
+            **entries_at(scored, threshold, evaluation, self.prior),
+            "threshold_rule": self.chosen.to_json("onesided evaluate"),
+            "notices": [*notices, *self.chosen.notices],
+        }
+        write_json(self.run / RESULT, changed)
+        return changed
+
+    def _write_decisions(self, called: int) -> None:
         at = self.columns.index("decision")
         decided = [
             [*row[:at], "positive" if number < called else "negative", *row[at + 1 :]]
             for number, row in enumerate(self.rows)
         ]
         write_text(self.run / SCORES, csv_lines([self.columns, *decided]))
-        if self.arrays is None:
-            return
-        # The pictures nearest the old threshold go: the run holds none nearest the new one.
-        kept = {name: part for name, part in self.arrays.items() if name[:10] != "threshold_"}
-        if "embedding_role" in kept:
-            kept["embedding_role"] = map_roles(scored.train_labelled, scored.train, threshold)
-        write_arrays(self.run / REPORT_DATA, kept)
+
+
+def _given_prior(run: Path) -> float | None:
+    """Return the prior that the user gave to a method that does not need it, if any."""
+    prior = read_toml(run / CONFIG).get("prior") if (run / CONFIG).exists() else None
+    return prior if isinstance(prior, float) else None
 
 
 def _read_decisions(path: Path, items: int) -> tuple[list[str], list[list[str]]]:
