@@ -118,12 +118,11 @@ def _parameters_of_run(folder: Path, model: ModelDescription) -> dict[str, Any]:
     kind = None if model.kind == "vector" else model.kind
     if not (folder / CONFIG).exists():
         # Model files alone are enough to predict: a copy may hold only these.
-        settings = {"method": model.settings, "backbone": model.backbone.model_dump(mode="json")}
-        settings["backbone"].pop("name")
+        backbone = model.backbone.model_dump(mode="json", exclude={"name"})
         return {
             "method": model.method,
             "backbone": model.backbone.name,
-            "settings": settings,
+            "settings": {"method": model.settings, "backbone": backbone},
             "kind": kind,
         }
     config = RunConfig.from_settings(read_toml(folder / CONFIG), CONFIG)

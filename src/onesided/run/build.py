@@ -30,15 +30,8 @@ def build_method(
 ) -> Method:
     """Return the untrained method; its initial weights depend on the seed alone.
 
-    Args:
-        config: Settings of the method.
-        backbone: Settings of the backbone.
-        data: Gives mean and standard deviation.
-        training: The split that the method trains on.
-        batch_size: Rows in a batch.
-        seed: Seed of the run.
-        prior: For methods that need it.
-        coordinates: Of the random generators of backbone and method.
+    `data` gives mean and standard deviation, `training` the samples; `coordinates` are those of
+    the random generators of backbone and method.
     """
     shape = training.sample_shape
     facts = DataFacts(

@@ -204,28 +204,17 @@ class NewThreshold:
     """Another threshold for a finished run: all is read and checked, and nothing yet written.
 
     A damaged file is refused before any other is changed.
-
-    Attributes:
-        run: The folder.
-        result: `result.json`.
-        scored: `scores.npz`.
-        prior: The prior that figures use.
-        chosen: The threshold.
-        model: `model.json`.
-        columns: First line of `scores.csv`.
-        rows: Its other lines, best score first.
-        arrays: `report.npz`, None where there is none.
     """
 
     run: Path
-    result: dict[str, Any]
-    scored: Scored
+    result: dict[str, Any]  # result.json
+    scored: Scored  # scores.npz
     prior: PriorUsed | None
     chosen: Chosen
-    model: ModelDescription
-    columns: list[str]
-    rows: list[list[str]]
-    arrays: dict[str, np.ndarray] | None
+    model: ModelDescription  # model.json
+    columns: list[str]  # first line of scores.csv
+    rows: list[list[str]]  # its other lines, best score first
+    arrays: dict[str, np.ndarray] | None  # report.npz
 
     @classmethod
     def of(cls, run: Path, rule: ThresholdRule) -> Self:

@@ -7,6 +7,7 @@ are then made of vectors, not of images.
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import CheckpointError, ConfigError
-from onesided.data.problem.dataset import Joined, Selection
+from onesided.data.problem.dataset import Selection
 from onesided.engine.embed import features_of
 from onesided.engine.train_config import choose_device
 from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
@@ -81,42 +82,35 @@ class _Images:
     """All images of a problem, each once, though several parts may hold it."""
 
     def __init__(self, problem: Problem) -> None:
-        self.pools: list[np.ndarray | Joined] = []
-        self.rows: list[np.ndarray] = []
+        self.parts: dict[int, Selection] = {}  # by identity of the pool
         for selection in _selections(problem):
-            number = self._number_of(selection.pool)
-            self.rows[number] = np.union1d(self.rows[number], selection.index)
+            known = self.parts.get(id(selection.pool), selection)
+            index = np.union1d(known.index, selection.index)
+            self.parts[id(selection.pool)] = Selection(selection.pool, index)
 
     def __len__(self) -> int:
-        return sum(map(len, self.rows))
-
-    def _number_of(self, pool: np.ndarray | Joined) -> int:
-        for number, known in enumerate(self.pools):
-            if known is pool:
-                return number
-        self.pools.append(pool)
-        self.rows.append(np.empty(0, dtype=np.int64))
-        return len(self.pools) - 1
+        return sum(map(len, self.parts.values()))
 
     def through(
         self, embedder: Backbone, device: torch.device, progress: Progress
     ) -> Iterator[np.ndarray]:
         """Yield the features of all images, a chunk at a time."""
         done = 0
-        for pool, rows in zip(self.pools, self.rows, strict=True):
-            for chunk in features_of(embedder, Selection(pool, rows), device):
+        for part in self.parts.values():
+            for chunk in features_of(embedder, part, device):
                 done += len(chunk)
                 progress(done, len(self))
                 yield chunk
 
     def replaced_by(self, features: np.ndarray, problem: Problem) -> Problem:
         """Return the problem with features in place of images."""
-        before = np.concatenate([[0], np.cumsum([len(rows) for rows in self.rows])])
+        ends = accumulate(map(len, self.parts.values()), initial=0)
+        before = dict(zip(self.parts, ends, strict=False))
 
         def of(selection: Selection) -> Selection:
-            number = self._number_of(selection.pool)
-            at = np.searchsorted(self.rows[number], selection.index)
-            return Selection(features, (before[number] + at).astype(np.int64))
+            key = id(selection.pool)
+            at = np.searchsorted(self.parts[key].index, selection.index)
+            return Selection(features, (before[key] + at).astype(np.int64))
 
         seen: Problem = _with_selections(problem, of)
         return seen

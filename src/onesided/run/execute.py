@@ -64,21 +64,13 @@ class Trained:
 
 @dataclass(frozen=True)
 class Finished:
-    """A trained model with its threshold, its scores, and its evaluation.
-
-    Attributes:
-        predictor: With the threshold that was chosen.
-        model: Content of `model.json`.
-        scored: Scores of every part of the data.
-        evaluation: Of the held-out part; None where nothing is held out.
-        result: Content of `result.json`.
-    """
+    """A trained model with its threshold, its scores, and its evaluation."""
 
     predictor: Predictor
-    model: ModelDescription
+    model: ModelDescription  # model.json
     scored: Scored
-    evaluation: PUEvaluation | None
-    result: dict[str, Any]
+    evaluation: PUEvaluation | None  # None where nothing is held out
+    result: dict[str, Any]  # result.json
 
 
 def run(
@@ -93,11 +85,10 @@ def run(
     The caller holds the lock of the folder, see `working_in`.
 
     Args:
-        problem: What to train on.
-        place: Where to write.
+        problem: Settings and data.
+        place: The run folder.
         watcher: Receives progress.
-        features: File of a frozen backbone's features, where several runs on the same data share
-            one; None keeps them in the run folder.
+        features: File of a frozen backbone's features, where several runs share one.
     """
     watcher = watcher or Watcher()
     config, hashes, path = problem.config, problem.hashes(), place.path

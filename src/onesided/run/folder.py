@@ -73,21 +73,17 @@ def working_in(folder: Path) -> Iterator[None]:
 class RunFolder:
     """One folder, one run.
 
-    Attributes:
-        path: The folder.
-        identity: Fingerprint of configuration, split and training samples; another run's
-            folder is refused.
-        held_out: Hash of the samples that evaluate the run; other ones are refused, unless the
-            manifest is of a version that kept no such hash.
+    The folder is refused to another run, and to the same run with other samples to evaluate
+    it, unless the manifest is of a version that kept no hash of these.
     """
 
     path: Path
-    identity: str
-    held_out: str | None = None
+    identity: str  # of settings, split and training samples
+    held_out: str | None = None  # hash of the samples that evaluate the run
 
     def claim(self, *, overwrite: bool) -> None:
         """Make the folder, or check that it holds this run; raise where it holds another."""
-        if not overwrite and self._has(MANIFEST):
+        if not overwrite and (self.path / MANIFEST).exists():
             self._check_owner()
         make_folder(self.path, instead="Choose another with -o.")
         self._remove(half_written(self.path, OURS))
@@ -96,7 +92,7 @@ class RunFolder:
 
     def finished(self) -> dict[str, Any] | None:
         """Return the result of a finished run, or None."""
-        return read_result(self.path) if self._has(RESULT) else None
+        return read_result(self.path) if (self.path / RESULT).exists() else None
 
     def describe(
         self, config: RunConfig, roles: Sequence[tuple[str, str]], facts: Mapping[str, Any]
@@ -111,9 +107,6 @@ class RunFolder:
         write_text(self.path / CONFIG, dump_toml(config.to_settings()))
         rows = ((name, role) for role, name in roles)
         write_text(self.path / SPLIT, csv_text(("item", "role"), rows))
-
-    def _has(self, name: str) -> bool:
-        return (self.path / name).exists()
 
     def _check_owner(self) -> None:
         manifest = read_json(self.path / MANIFEST)

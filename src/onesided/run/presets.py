@@ -83,12 +83,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Plan:
-    """Checked settings, before the data is read.
-
-    Attributes:
-        checked: The run as far as it is known: all of it, unless there is a budget.
-        budget: Decides the rest by the amount of data.
-    """
+    """Checked settings, before the data is read; a budget decides the rest by its amount."""
 
     checked: RunConfig
     budget: "Budget | None" = None
@@ -106,21 +101,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Budget:
-    """A number of training steps, and what they are spent on.
-
-    Attributes:
-        steps: Steps to spend.
-        epochs: Fewest and most passes over the data.
-        method: The method for a short run, before it is adapted to a number of epochs.
-        asked: Settings of the method that the user gave and that stay as they are.
-        vectors: The backbone for data that are not images.
-    """
+    """A number of training steps, and what they are spent on."""
 
     steps: int
-    epochs: tuple[int, int]
-    method: MethodConfig
-    asked: frozenset[str]
-    vectors: BackboneConfig
+    epochs: tuple[int, int]  # fewest and most passes over the data
+    method: MethodConfig  # for a short run, before it is adapted to a number of epochs
+    asked: frozenset[str]  # settings of the method that the user gave and that stay
+    vectors: BackboneConfig  # for data that are not images
 
     def spent(self, checked: RunConfig, amount: Amount) -> RunConfig:
         """Return the run with backbone, training and method for this much data."""

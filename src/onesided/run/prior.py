@@ -38,21 +38,13 @@ FEWEST_SCORES = 10
 
 @dataclass(frozen=True)
 class PriorUsed:
-    """A class prior, as `result.json` records it.
-
-    Attributes:
-        value: The prior.
-        low: Lower end of its interval, None where it counts as exactly known.
-        high: Upper end.
-        origin: Id of the assumption it rests on, see `metrics/registry.py`.
-        notes: Warnings about it.
-    """
+    """A class prior, as `result.json` records it."""
 
     value: float
-    low: float | None
+    low: float | None  # of its interval; None where the prior counts as exactly known
     high: float | None
-    origin: str
-    notes: tuple[str, ...] = ()
+    origin: str  # id of the assumption it rests on, see metrics/registry.py
+    notes: tuple[str, ...] = ()  # warnings about it
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -16,19 +16,12 @@ from onesided.run.load import LoadedData
 
 @dataclass(frozen=True)
 class Hashes:
-    """What identifies a run: another run's folder is refused.
+    """What identifies a run: another run's folder is refused."""
 
-    Attributes:
-        settings: Of every setting that changes results.
-        split: Of every name and role.
-        content: Of every training sample.
-        held_out: Of every sample that evaluates the run.
-    """
-
-    settings: str
-    split: str
-    content: str
-    held_out: str
+    settings: str  # of every setting that changes results
+    split: str  # of every name and role
+    content: str  # of every training sample
+    held_out: str  # of every sample that evaluates the run
 
     @property
     def identity(self) -> str:

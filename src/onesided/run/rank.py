@@ -89,17 +89,8 @@ def rank_items(
 ) -> Ranking:
     """Score every item of a folder or table with the model of a run; write them best first.
 
-    After a kill, the same command resumes; see `partial_scores`.
-
-    Args:
-        run: Folder with the model.
-        path: Folder of images, or CSV file with a column `path` or columns of numbers.
-        output: CSV file to write.
-        tolerate: Share of the items that may be unreadable.
-        top: Only so many of the best are written; None writes all.
-        best: How many of the best to return with a picture.
-        progress: Called with how many items are done and how many there are.
-        notify: Called with each notice.
+    After a kill, the same command resumes; see `partial_scores`. The arguments are those of the
+    job `rank`, but `best`: how many of the best to return with a picture.
     """
     if not run.is_dir():
         raise DataNotFound(
@@ -156,19 +147,12 @@ class ScoredItem:
 
 @dataclass(frozen=True)
 class PartialScores:
-    """The scores so far, in the order of the listing.
-
-    Attributes:
-        folder: Holds listing and journal.
-        count: How many items there are.
-        chunk: How many are scored at a time.
-        journal: One entry for each scored chunk.
-    """
+    """The scores so far, in the order of the listing."""
 
     folder: Path
-    count: int
-    chunk: int
-    journal: Journal
+    count: int  # of all items
+    chunk: int  # items that are scored at a time
+    journal: Journal  # one entry for each scored chunk
 
     def chunks(self) -> Iterator[list[bytes]]:
         """Yield the records of all items, a chunk at a time."""
@@ -196,11 +180,8 @@ class PartialScores:
 
     def ranked(self) -> Iterator[ScoredItem]:
         """Yield the items that have a score, best first, equal scores in the order of names."""
-        keys = (
-            _descending(item.score) + item.record
-            for item in self.scored()
-            if item.score is not None
-        )
+        scored = ((item.score, item.record) for item in self.scored())
+        keys = (_descending(score) + record for score, record in scored if score is not None)
         for key in sorted_on_disk(keys, self.folder):
             yield ScoredItem(key[8:], _from_descending(key[:8]))
 
@@ -237,14 +218,8 @@ def partial_scores(
 ) -> Iterator[PartialScores]:
     """Give the scores that a killed command left for this output; none where there are none.
 
-    Scores of another model, or of items that changed since, are discarded. The folder is
-    deleted at the end, and also after an error if nothing was scored.
-
-    Args:
-        output: File of the ranking; the folder lies beside it.
-        model: Hash of all that decides scores.
-        items: What is scored.
-        chunk: How many items are scored at a time, see `chunk_length`.
+    Scores of another model (`model` is its hash), or of items that changed since, are
+    discarded. The folder is deleted at the end, and also after an error if nothing was scored.
     """
     folder = output.with_name(f"{output.name}.partial")
     shown = printable(folder.as_posix())

@@ -31,14 +31,8 @@ UNREADABLE = (
 class Scored:
     """Scores of each part of the data, in row order; None for a part that a run lacks.
 
-    Attributes:
-        train: Of P and U that were trained on.
-        train_labelled: Which of them are labelled.
-        held_out: Of held-out P and U.
-        held_out_labelled: Which of them are labelled.
-        test: Of the test part.
-        test_truth: Its true classes, for reporting only.
-        negatives: Of known negatives that were not trained on.
+    `train` and `held_out` are of P and U, `negatives` of known negatives that were not trained
+    on. `test_truth` holds true classes, for reporting only.
     """
 
     train: Float64[np.ndarray, "n"]
@@ -89,10 +83,8 @@ class Scored:
             (self.held_out, self.held_out_labelled),
             (self.test, self.test_truth),
         )
-        for scores, beside in pairs:
-            if (scores is None) != (beside is None) or (
-                scores is not None and beside is not None and scores.shape != beside.shape
-            ):
+        for scores, labels in pairs:
+            if getattr(scores, "shape", None) != getattr(labels, "shape", None):
                 raise OnesidedError(f"{path} is damaged: its arrays do not fit. {AGAIN}")
         for field in fields(self):
             if not _is_sound(field.name, getattr(self, field.name)):
@@ -151,26 +143,17 @@ def prior_for_estimates(
 def entries_at(
     scored: Scored, threshold: float, evaluation: PUEvaluation | None, prior: PriorUsed | None
 ) -> dict[str, Any]:
-    """Return the entries of `result.json` that depend on the threshold.
-
-    Args:
-        scored: Scores of the test part and of known negatives.
-        threshold: A score above it means positive.
-        evaluation: Of held-out P and U at this threshold.
-        prior: See `prior_for_estimates`.
-    """
+    """Return the entries of `result.json` that depend on the threshold."""
     test = None
     if scored.test is not None and scored.test_truth is not None:
         test = truth_metrics(scored.test_truth, scored.test, threshold=threshold).to_json()
+    notes = prior.notes if prior else ()
     return {
         "threshold": threshold,
         "test": test,
         "pu": evaluation.to_json() if evaluation else None,
         "known_negatives": _known_negatives(scored.negatives, threshold),
-        "warnings": [
-            *(evaluation.warnings if evaluation else ()),
-            *(prior.notes if prior else ()),
-        ],
+        "warnings": [*(evaluation.warnings if evaluation else ()), *notes],
     }
 
 
