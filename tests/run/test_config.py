@@ -112,7 +112,7 @@ def test_own_data_takes_no_settings_of_published_sets() -> None:
         ({**FOLDERS, "prior": []}, r"The prior is \[\]"),
     ],
 )
-def test_a_wrong_setting_is_told_in_one_line(settings: dict[str, Any], said: str) -> None:
+def test_a_wrong_setting_is_refused_in_one_line(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said) as refusal:
         RunConfig.from_settings(settings)
     assert "\n" not in str(refusal.value)
@@ -124,7 +124,7 @@ def test_a_prior_between_0_and_1_is_taken_as_number_or_text(value: float) -> Non
 
 
 @given(st.floats().filter(lambda value: not 0 < value < 1))
-def test_any_other_number_is_told_to_be_no_share(value: float) -> None:
+def test_any_other_number_is_refused_as_a_prior(value: float) -> None:
     for given_as in (value, repr(value)):
         with pytest.raises(ConfigError, match="lies between 0 and 1"):
             check_prior(given_as)

@@ -85,7 +85,7 @@ def negative_rows(split: PUSplit) -> list[str]:
     return [] if mask is None else [split.train.names[row] for row in np.flatnonzero(mask)]
 
 
-def test_a_method_is_taught_known_negatives_only_if_it_uses_them(folders: Path) -> None:
+def test_a_method_is_trained_on_known_negatives_only_if_it_uses_them(folders: Path) -> None:
     for number in range(10):
         write_png(folders / "N" / f"{number}.png", seed=200 + number)
     data = loaded(folders, negative_folder=str(folders / "N"))
@@ -99,9 +99,9 @@ def test_a_method_is_taught_known_negatives_only_if_it_uses_them(folders: Path) 
             assert len(unseen) == 10
         else:
             assert unseen.names == data.known_negatives.held_out.names
-            taught = [*negative_rows(split), *(split.clean.names if split.clean else ())]
-            assert not set(taught) & set(unseen.names)
-            assert set(data.known_negatives.train.names) <= set(taught)
+            used = [*negative_rows(split), *(split.clean.names if split.clean else ())]
+            assert not set(used) & set(unseen.names)
+            assert set(data.known_negatives.train.names) <= set(used)
 
 
 def test_lagam_gets_its_clean_set_from_known_negatives_and_as_many_positives(

@@ -197,8 +197,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Items, y: ArrayLike) -> float:
         """Return how often a positive outscores an unlabelled sample: the proxy AUC.
 
-        Never the accuracy: against labels that call the unlabelled negative, the model that
-        finds nothing new would be the most accurate, and a parameter search would choose it.
+        Never the accuracy: if unlabelled counts as negative, the model that finds nothing new
+        is the most accurate, and a parameter search would choose it.
         """
         labelled, known = normalise_pu_labels(column_or_1d(y), labels_mean=self.labels_mean)
         scores = self._scores(X)
