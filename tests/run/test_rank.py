@@ -153,11 +153,11 @@ def test_a_chunk_without_one_readable_image_does_not_end_the_ranking(
     output = items.parent / "ranked.csv"
     ranking: Ranking = rank_items(run, items, output, tolerate=0.4)
     assert (ranking.items, ranking.written, ranking.skipped) == (6, 6, 4)
-    assert [name for name, _ in ranking.told] == ["4.png", "5.png", "6.png", "7.png"]
-    assert all("empty" in reason for _, reason in ranking.told)
+    assert [name for name, _ in ranking.first_skipped] == ["4.png", "5.png", "6.png", "7.png"]
+    assert all("empty" in reason for _, reason in ranking.first_skipped)
     assert ranking.skipped_file is not None
     assert [row["path"] for row in rows_of(ranking.skipped_file)] == [
-        name for name, _ in ranking.told
+        name for name, _ in ranking.first_skipped
     ]
     with pytest.raises(DataError, match="4 of 10 images"):
         rank_items(run, items, output, tolerate=0.3)
@@ -201,7 +201,7 @@ def test_a_table_may_list_missing_files_and_fewer_than_tolerated_are_skipped(
     table = items.parent / "list.csv"
     table.write_text("path\nitems/1.png\nitems/missing.png\n")
     ranking = rank_items(run, table, items.parent / "ranked.csv", tolerate=0.5)
-    assert ranking.told == (("items/missing.png", "does not exist"),)
+    assert ranking.first_skipped == (("items/missing.png", "does not exist"),)
 
 
 NUMBERS = "name,a,b,label\none,1,2,unlabelled\ntwo,3,,negative\nthree,5,6,whatever\n"
@@ -211,7 +211,7 @@ def test_rows_of_numbers_are_ranked_and_gaps_skipped(tmp_path: Path) -> None:
     run, table = save(tmp_path / "vectors", (2,)), tmp_path / "numbers.csv"
     table.write_text(NUMBERS)
     ranking = rank_items(run, table, tmp_path / "ranked.csv", tolerate=0.4, best=2)
-    assert ranking.told == (
+    assert ranking.first_skipped == (
         ("two", "cannot be used: line 3, column 'b' holds '', which is not a number"),
     )
     predictor, _ = load_model(run)

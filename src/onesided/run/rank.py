@@ -38,7 +38,7 @@ from onesided.storage.sorting import read_records, sorted_on_disk, write_records
 from onesided.storage.table import csv_lines, named_lines
 
 COLUMNS = ("path", "score", "rank", "decision")
-MOST_TOLD = 1000
+MOST_RETURNED = 1000
 """Skipped items that are returned; the file of skipped items lists all."""
 _LISTING, _SCORES = "listing", "scores"
 _ALL_BITS = 2**64 - 1
@@ -62,7 +62,7 @@ class Ranking:
         called_positive: How many of them the model calls positive.
         written: How many rows the output has.
         skipped: How many items could not be read.
-        told: The first of those, printable, with the reason.
+        first_skipped: The first of those, printable, with the reason.
         skipped_file: Lists all of those, if there are any.
         best: The best items, as many as were asked for.
     """
@@ -71,7 +71,7 @@ class Ranking:
     called_positive: int
     written: int
     skipped: int
-    told: tuple[tuple[str, str], ...]
+    first_skipped: tuple[tuple[str, str], ...]
     skipped_file: Path | None
     best: tuple[Best, ...]
 
@@ -108,21 +108,21 @@ def rank_items(
     with partial_scores(output, _hash_of(run, model), items, chunk=chunk) as partial:
         _score_rest(partial, items, predictor, run, progress, notify)
         tally = _tally(partial, predictor.threshold)
-        first_skipped = tally.told[0] if tally.told else ("", "")
-        check_share_readable(items.shown, partial.count, tally.skipped, first_skipped, tolerate)
+        first = tally.first_skipped[0] if tally.first_skipped else ("", "")
+        check_share_readable(items.shown, partial.count, tally.skipped, first, tolerate)
         skipped_file = _write_skipped(output, partial, tally.skipped)
         ranked = islice(partial.ranked(), top)
-        first = _write_ranked(output, ranked, predictor.threshold, keep=best)
+        best_items = _write_ranked(output, ranked, predictor.threshold, keep=best)
         return Ranking(
             items=tally.scored,
             called_positive=tally.called_positive,
             written=min(tally.scored, top or tally.scored),
             skipped=tally.skipped,
-            told=tuple(tally.told),
+            first_skipped=tuple(tally.first_skipped),
             skipped_file=skipped_file,
             best=tuple(
                 Best(printable(name_of(item.record)), item.score, items.picture(item.record))
-                for item in first
+                for item in best_items
                 if item.score is not None
             ),
         )
@@ -308,7 +308,7 @@ class _Tally:
     scored: int = 0
     called_positive: int = 0
     skipped: int = 0
-    told: list[tuple[str, str]] = field(default_factory=list)
+    first_skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
 def _tally(partial: PartialScores, threshold: float) -> _Tally:
@@ -316,8 +316,8 @@ def _tally(partial: PartialScores, threshold: float) -> _Tally:
     for item in partial.scored():
         if item.score is None:
             tally.skipped += 1
-            if len(tally.told) < MOST_TOLD:
-                tally.told.append((printable(name_of(item.record)), item.reason))
+            if len(tally.first_skipped) < MOST_RETURNED:
+                tally.first_skipped.append((printable(name_of(item.record)), item.reason))
         else:
             tally.scored += 1
             tally.called_positive += item.score > threshold
