@@ -104,7 +104,7 @@ def test_own_data_takes_no_settings_of_published_sets() -> None:
         ({"data": "digits"}, "data is 'digits', but it is a table of settings"),
         ({**FOLDERS, "train": 3}, "train is 3"),
         ({**FOLDERS, "method": "ce"}, "method.name="),
-        ({**FOLDERS, "backbone": []}, "network is"),
+        ({**FOLDERS, "backbone": []}, "backbone is"),
         ({**FOLDERS, "sed": 3}, "unknown setting 'sed'. Did you mean 'seed'"),
         ({**FOLDERS, "seed": -1}, "The seed is -1"),
         ({**FOLDERS, "seed": True}, "The seed is True"),

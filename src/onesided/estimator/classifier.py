@@ -145,10 +145,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Items, y: ArrayLike) -> Self:
         """Train on samples X with labels y: 1 positive, 0 or -1 unlabelled."""
-        if not isinstance(self.min_positives, int | np.integer) or self.min_positives < 1:
-            raise ConfigError(
-                f"min_positives is {self.min_positives!r}; expected a whole number from 1 on."
-            )
         images = holds_paths(X) or has_image_axes(X)
         given = given_settings(self.get_params(), images=images, seed=seed_of(self.random_state))
         # A wrong setting is refused before anything is read.
@@ -266,6 +262,10 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Items, y: ArrayLike, data_settings: OwnConfig
     ) -> tuple[OneSided, np.ndarray]:
         """Return the samples with their PU labels, and the labels as they were given."""
+        if not isinstance(self.min_positives, int | np.integer) or self.min_positives < 1:
+            raise ConfigError(
+                f"min_positives is {self.min_positives!r}; expected a whole number from 1 on."
+            )
         if self.kind not in (None, *KINDS):
             raise ConfigError(f"There are no {self.kind!r} images.{nearest(str(self.kind), KINDS)}")
         if holds_paths(X):

@@ -64,10 +64,7 @@ def load_data(
 ) -> LoadedData:
     """Read the files and make the split.
 
-    Args:
-        config: What to read.
-        progress: Called with how much is done and how much there is.
-        cache: Folder for decoded images that are too many for memory; None keeps all in memory.
+    `cache` is a folder for decoded images that are too many for memory; None keeps all in memory.
     """
     match config:
         case ChipsConfig():
@@ -91,10 +88,8 @@ def _read_own(config: OwnConfig, progress: Progress | None, cache: DecodeCache |
             raise ConfigError("data.table is missing: give the CSV file with --table.")
         read = partial(read_table, table)
     else:
-        positives, unlabelled = (
-            stored_path(config.positive_folder),
-            stored_path(config.unlabelled_folder),
-        )
+        positives = stored_path(config.positive_folder)
+        unlabelled = stored_path(config.unlabelled_folder)
         if not positives or not unlabelled:
             raise ConfigError("Two folders are needed: positives with -p and unlabelled with -u.")
         read = partial(read_folders, positives, unlabelled, stored_path(config.negative_folder))
