@@ -185,7 +185,9 @@ def test_before_fit_there_is_nothing_to_predict() -> None:
         PUClassifier().save("nowhere")
 
 
-def test_a_talkative_one_prints_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_verbose_classifier_prints_notices_and_a_line_per_epoch(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     problem = two_clouds()
     PUClassifier("ce", epochs=2, settings=TINY).fit(problem.X, problem.y)
     assert capsys.readouterr().out == ""

@@ -303,7 +303,7 @@ def test_settings_of_one_method_leave_the_others_alone(own: Path) -> None:
         ('"budget"', '"recipe"', 'training = "budget" and steps go together'),
         ('"budget"', '"long"', "own.toml: training: Input should be 'budget' or 'recipe'"),
         ("most_epochs = 12", "most_epochs = 3", "the fewest cannot be more than the most"),
-        ("width = 0.75", "width = -1", "own.toml: network.width: Input should be greater than 0"),
+        ("width = 0.75", "width = -1", "own.toml: backbone.width: Input should be greater than 0"),
         ("learning_rate", "rate", "own.toml [train]: unknown setting 'rate'"),
         ("warmup_epochs", "warmup", "own.toml [method.ncpu]: unknown setting 'warmup'"),
         ("method.ncpu", "method.ncpo", "own.toml [method]: there is no method 'ncpo'. Did you"),
