@@ -15,8 +15,8 @@ from benchmarks.grid import Budget, Grid, entry
 from benchmarks.tables import finished, markdown, percents, spread
 from onesided.core.config import Settings, merge
 from onesided.methods import METHODS
-from onesided.run.demo import demo_settings
 from onesided.run.folder import read_json
+from onesided.run.presets import demo_settings
 from onesided.storage.atomic import write_text
 
 COMPARED = ("ncpu", "ce")

@@ -300,7 +300,7 @@ def test_killed_without_warning_a_ranking_goes_on_to_the_same_bytes(
     assert process.wait() == -signal.SIGKILL
     assert not (tmp_path / "ranked.csv").exists()
     outcome = call("rank", trained, tmp_path / "many", "-o", tmp_path / "ranked.csv")
-    assert "Going on after" in outcome.err
+    assert "Resuming after" in outcome.err
     call("rank", trained, tmp_path / "many", "-o", tmp_path / "whole.csv")
     assert (tmp_path / "ranked.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
     assert not list(tmp_path.glob("*.partial"))

@@ -46,7 +46,7 @@ def test_exchanged_held_out_pictures_do_not_give_other_figures_silently(
         (run / "result.json").unlink()
     before = contents(run)
     outcome = fit(data, run)
-    assert_refused(outcome, run, "the samples it is judged by", "changed since", "--overwrite")
+    assert_refused(outcome, run, "the samples that evaluate it", "changed since", "--overwrite")
     assert contents(run) == before
     # A folder of a version that kept no hash of them cannot know, and goes on.
     manifest = json.loads((run / "manifest.json").read_text())

@@ -63,7 +63,7 @@ def test_known_negatives_are_no_part_of_the_score() -> None:
     )
 
 
-def test_predictions_speak_the_language_of_the_labels() -> None:
+def test_predictions_use_the_values_of_the_labels() -> None:
     problem = two_clouds()
     for labels in (2 * problem.y - 1, problem.y.astype(bool)):
         classifier = PUClassifier("ce", epochs=1, settings=TINY).fit(problem.X, labels)
@@ -128,7 +128,7 @@ def test_one_seed_gives_one_model_and_another_seed_another() -> None:
     np.testing.assert_array_equal(first, scores(None))
 
 
-def test_a_forest_tells_which_features_matter(forest: PUClassifier) -> None:
+def test_a_forest_has_feature_importances(forest: PUClassifier) -> None:
     importances = forest.feature_importances_
     assert forest.result_["prior"]["value"] == 0.33
     assert importances.shape == (6,)
@@ -185,7 +185,9 @@ def test_before_fit_there_is_nothing_to_predict() -> None:
         PUClassifier().save("nowhere")
 
 
-def test_a_talkative_one_prints_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_verbose_classifier_prints_notices_and_a_line_per_epoch(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     problem = two_clouds()
     PUClassifier("ce", epochs=2, settings=TINY).fit(problem.X, problem.y)
     assert capsys.readouterr().out == ""

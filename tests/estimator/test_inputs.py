@@ -44,7 +44,7 @@ def test_grey_images_need_no_axis_for_channels() -> None:
     )
 
 
-def test_the_model_knows_the_axis_of_channels_that_a_stranger_could_not() -> None:
+def test_the_model_knows_the_axis_of_channels_where_the_shape_is_ambiguous() -> None:
     problem = two_greys(side=8)
     ambiguous = problem.X[:, :, :6, :3]
     with pytest.raises(DataError, match='channels="first"'):
@@ -121,7 +121,7 @@ def test_labels_that_say_nothing_are_a_value_error(labels: Any, words: str) -> N
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2] * 20, [0] * 60, [1, 0] * 20, None])
-def test_labels_of_images_are_looked_at_as_well(labels: Any) -> None:  # noqa: ANN401
+def test_labels_of_images_are_checked_as_well(labels: Any) -> None:  # noqa: ANN401
     with pytest.raises(ValueError, match=r"y |shape"):
         quick().fit(two_greys().X, labels)
 

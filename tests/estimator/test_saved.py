@@ -69,9 +69,9 @@ def test_a_data_frames_names_go_with_the_model_to_the_command(tmp_path: Path) ->
     done = call("rank", tmp_path / "run", tmp_path / "turned.csv", "-o", ranked, "--quiet")
     assert done.exit_code == 0, done.err
     with ranked.open(newline="") as table:
-        told = {int(row["path"]): float(row["score"]) for row in csv.DictReader(table)}
+        stored = {int(row["path"]): float(row["score"]) for row in csv.DictReader(table)}
     scores = fitted.predict_proba(frame)[:, 1]
-    assert told == pytest.approx(dict(enumerate(scores)), rel=1e-5)
+    assert stored == pytest.approx(dict(enumerate(scores)), rel=1e-5)
     # Images have no names of columns, whatever was fitted before.
     images = two_greys()
     fitted.fit(images.X, images.y).save(tmp_path / "images")
@@ -97,7 +97,7 @@ def test_a_pickle_and_a_deep_copy_predict_the_same(fitted: PUClassifier) -> None
     assert unfitted.get_params() == PUClassifier(epochs=3).get_params()
 
 
-def test_a_folder_with_something_in_it_is_left_alone_unless_told_otherwise(
+def test_a_folder_that_is_not_empty_is_refused_without_overwrite(
     fitted: PUClassifier, tmp_path: Path
 ) -> None:
     (tmp_path / "notes.txt").write_text("mine")
@@ -138,9 +138,9 @@ def test_the_command_ranks_with_what_python_saved(tmp_path: Path) -> None:
     done = call("rank", tmp_path / "run", data / "U", "-o", ranked, "--quiet")
     assert done.exit_code == 0, done.err
     with ranked.open(newline="") as table:
-        told = {Path(row["path"]).name: float(row["score"]) for row in csv.DictReader(table)}
+        stored = {Path(row["path"]).name: float(row["score"]) for row in csv.DictReader(table)}
     scores = fitted.predict_proba(files[1])[:, 1]
-    assert told == pytest.approx({path.name: s for path, s in zip(files[1], scores, strict=True)})
+    assert stored == pytest.approx({path.name: s for path, s in zip(files[1], scores, strict=True)})
 
 
 def test_python_and_the_command_train_the_same_model_to_the_bit(tmp_path: Path) -> None:
@@ -161,10 +161,10 @@ def test_python_and_the_command_train_the_same_model_to_the_bit(tmp_path: Path) 
     places = (tmp_path / "run", tmp_path / "python")
     weights = [(place / "model.safetensors").read_bytes() for place in places]
     assert weights[0] == weights[1]
-    told = [json.loads((place / "model.json").read_text()) for place in places]
+    stored = [json.loads((place / "model.json").read_text()) for place in places]
     # An array has no names of columns, and that is all it lacks.
-    assert [model.pop("feature_names") for model in told] == [list("abcdef"), []]
-    assert told[0] == told[1]
+    assert [model.pop("feature_names") for model in stored] == [list("abcdef"), []]
+    assert stored[0] == stored[1]
     loaded = [PUClassifier.load(place) for place in places]
     assert loaded[0].feature_names_in_.tolist() == list("abcdef")
     assert not hasattr(loaded[1], "feature_names_in_")

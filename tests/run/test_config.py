@@ -98,13 +98,13 @@ def test_own_data_takes_no_settings_of_published_sets() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "No data was named"),
+        ({}, "No data was given"),
         ({"data": {"name": "cifar"}}, "no data set called 'cifar'. Did you mean 'cifar10'"),
         ({"data": {"name": 3}}, "Got 3"),
         ({"data": "digits"}, "data is 'digits', but it is a table of settings"),
         ({**FOLDERS, "train": 3}, "train is 3"),
         ({**FOLDERS, "method": "ce"}, "method.name="),
-        ({**FOLDERS, "backbone": []}, "network is"),
+        ({**FOLDERS, "backbone": []}, "backbone is"),
         ({**FOLDERS, "sed": 3}, "unknown setting 'sed'. Did you mean 'seed'"),
         ({**FOLDERS, "seed": -1}, "The seed is -1"),
         ({**FOLDERS, "seed": True}, "The seed is True"),
@@ -112,7 +112,7 @@ def test_own_data_takes_no_settings_of_published_sets() -> None:
         ({**FOLDERS, "prior": []}, r"The prior is \[\]"),
     ],
 )
-def test_a_wrong_setting_is_told_in_one_line(settings: dict[str, Any], said: str) -> None:
+def test_a_wrong_setting_is_refused_in_one_line(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said) as refusal:
         RunConfig.from_settings(settings)
     assert "\n" not in str(refusal.value)
@@ -124,7 +124,7 @@ def test_a_prior_between_0_and_1_is_taken_as_number_or_text(value: float) -> Non
 
 
 @given(st.floats().filter(lambda value: not 0 < value < 1))
-def test_any_other_number_is_told_to_be_no_share(value: float) -> None:
+def test_any_other_number_is_refused_as_a_prior(value: float) -> None:
     for given_as in (value, repr(value)):
         with pytest.raises(ConfigError, match="lies between 0 and 1"):
             check_prior(given_as)

@@ -1,4 +1,4 @@
-"""The threshold of a run: chosen from P and U alone, told in a sentence, stored everywhere."""
+"""The threshold of a run: chosen from P and U alone, explained in a sentence, stored everywhere."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +14,9 @@ from onesided.metrics.threshold_rules import HALF, parse_rule
 from onesided.nets.build import BackboneConfig
 from onesided.run.compare import move_thresholds
 from onesided.run.decisions import (
+    NewThreshold,
     check_rule,
     choose_threshold,
-    new_threshold,
     threshold_after_training,
 )
 from onesided.run.execute import ranked_rows
@@ -46,7 +46,7 @@ assert PAIR is not None
 positives, unlabelled = PAIR
 
 
-def test_a_half_is_the_model_s_own_and_nothing_has_to_be_told() -> None:
+def test_the_usual_threshold_of_0_5_gives_no_notice() -> None:
     chosen = choose_threshold(HALF, SCORED, None)
     assert chosen.value == 0.5
     assert chosen.notices == ()
@@ -66,7 +66,7 @@ def test_top_k_counts_all_of_u_also_what_was_trained_on() -> None:
     assert "123 of 700 unlabelled items" in chosen.sentence
 
 
-def test_ties_at_the_cut_are_told() -> None:
+def test_ties_at_the_threshold_are_reported() -> None:
     tied = replace(SCORED, train=np.where(SCORED.train > 0.5, 0.9, SCORED.train), held_out=None)
     tied = replace(tied, held_out_labelled=None)
     count = int((tied.unlabelled == 0.9).sum())
@@ -78,7 +78,7 @@ def test_ties_at_the_cut_are_told() -> None:
 
 
 @pytest.mark.parametrize("recall", [0.5, 0.9, 1.0])
-def test_recall_is_told_with_its_exact_interval(recall: float) -> None:
+def test_recall_is_reported_with_its_exact_interval(recall: float) -> None:
     chosen = choose_threshold(parse_rule(f"recall={recall}"), SCORED, None)
     found = int((positives > chosen.value).sum())
     assert found == np.ceil(recall * 60)
@@ -105,7 +105,7 @@ def test_without_a_held_out_part_a_given_prior_is_met_on_all_of_u() -> None:
     assert (alone.unlabelled > chosen.value).mean() == 0.2
 
 
-def test_max_f1_is_better_than_half_by_lee_and_liu_s_criterion() -> None:
+def test_max_f1_is_better_than_0_5_by_lee_and_liu_s_criterion() -> None:
     chosen = choose_threshold(parse_rule("max-f1"), SCORED, None)
 
     def criterion(threshold: float) -> float:
@@ -114,7 +114,7 @@ def test_max_f1_is_better_than_half_by_lee_and_liu_s_criterion() -> None:
 
     assert all(criterion(chosen.value) >= criterion(t) - 1e-12 for t in np.linspace(0, 1, 101))
     assert f"{criterion(chosen.value):.3f}" in chosen.sentence
-    assert "a little too good" in chosen.sentence
+    assert "biased slightly high" in chosen.sentence
 
 
 def test_truth_and_known_negatives_choose_nothing() -> None:
@@ -148,7 +148,7 @@ def test_scores_survive_the_file_to_the_bit(tmp_path: Path) -> None:
     assert back.negatives is None
 
 
-def test_a_file_of_scores_that_is_missing_or_damaged_is_told(tmp_path: Path) -> None:
+def test_a_file_of_scores_that_is_missing_or_damaged_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "scores.npz"
     with pytest.raises(DataNotFound, match="same fit command"):
         Scored.load(path)
@@ -158,7 +158,7 @@ def test_a_file_of_scores_that_is_missing_or_damaged_is_told(tmp_path: Path) -> 
     np.savez(path, train=np.zeros(3), train_labelled=np.zeros(4, dtype=bool))
     with pytest.raises(OnesidedError, match="do not fit"):
         Scored.load(path)
-    np.savez(path, train=np.zeros(3), stranger=np.zeros(3))
+    np.savez(path, train=np.zeros(3), unknown=np.zeros(3))
     with pytest.raises(OnesidedError, match="cannot be read"):
         Scored.load(path)
 
@@ -167,13 +167,13 @@ def test_figures_are_those_of_the_threshold() -> None:
     known = replace(SCORED, negatives=np.array([0.1, 0.65, 0.9, 0.2]))
     for threshold in (0.3, 0.7):
         evaluation = figures_at(known, threshold, scenario="single-set", prior=None)
-        judged = entries_at(known, threshold, evaluation, None)
-        figures = judged["pu"]["figures"]
+        entries = entries_at(known, threshold, evaluation, None)
+        figures = entries["pu"]["figures"]
         assert figures["recall"]["value"] == (positives > threshold).mean()
         assert figures["share_positive"]["value"] == (unlabelled > threshold).mean()
-        assert judged["known_negatives"]["value"] == (0.5 if threshold < 0.65 else 0.25)
-        assert judged["test"] is None
-        assert judged["threshold"] == threshold
+        assert entries["known_negatives"]["value"] == (0.5 if threshold < 0.65 else 0.25)
+        assert entries["test"] is None
+        assert entries["threshold"] == threshold
 
 
 def same_for_all(seed: int) -> Scored:
@@ -196,15 +196,15 @@ def test_scores_that_separate_nothing_give_no_prior_and_no_precision(seed: int) 
     assert "cannot be estimated from this model's held-out scores" in (precision.missing or "")
 
 
-def test_a_share_that_scores_do_not_tell_is_refused_but_costs_no_training() -> None:
+def test_a_prior_that_scores_do_not_give_is_refused_but_loses_no_training() -> None:
     scored, rule = same_for_all(0), parse_rule("prior")
-    with pytest.raises(DataError, match=r"cannot be estimated.*Name it, as in prior=0\.3"):
+    with pytest.raises(DataError, match=r"cannot be estimated.*Give it, as in prior=0\.3"):
         choose_threshold(rule, scored, None)
     after = threshold_after_training(rule, scored, None)
     assert after.value == 0.5
     assert after.rule == rule
     assert "cannot be estimated" in after.notices[0]
-    assert after.notices[0].endswith("For now a half decides.")
+    assert after.notices[0].endswith("For now the threshold is 0.5.")
     for given in (parse_rule("prior=0.2"), parse_rule("recall=0.9"), HALF):
         known = choose_threshold(given, scored, None)
         assert threshold_after_training(given, scored, None) == known
@@ -221,24 +221,24 @@ def test_scores_that_are_all_zero_cost_no_training_either(text: str) -> None:
     assert "zero" in after.notices[0]
 
 
-def test_a_prior_from_the_scores_it_judges_is_not_called_independent_of_them() -> None:
+def test_a_prior_from_the_scores_it_evaluates_is_not_called_independent_of_them() -> None:
     own = prior_for_estimates(SCORED, None, None)
     assert own is not None
     assert own.value == pytest.approx(0.4, abs=0.1)
     assert own.origin == OWN_SCORES
-    told = figures_at(SCORED, 0.5, scenario="case-control", prior=own)
+    own_figures = figures_at(SCORED, 0.5, scenario="case-control", prior=own)
     elsewhere = replace(own, origin="KM2")
     other = figures_at(SCORED, 0.5, scenario="case-control", prior=elsewhere)
-    assert told is not None
+    assert own_figures is not None
     assert other is not None
     for name in ("precision", "f1", "proxy_accuracy", "auc"):
         assert "KM2" in other.figures[name].assumes
-        assert "KM2" not in told.figures[name].assumes
-        assert OWN_SCORES in told.figures[name].assumes
-        assert told.figures[name].value == other.figures[name].value
+        assert "KM2" not in own_figures.figures[name].assumes
+        assert OWN_SCORES in own_figures.figures[name].assumes
+        assert own_figures.figures[name].value == other.figures[name].value
 
 
-def test_what_the_method_or_a_person_named_goes_before_an_estimate() -> None:
+def test_the_methods_or_a_given_prior_goes_before_an_estimate() -> None:
     used = PriorUsed(0.7, 0.6, 0.8, "KM2")
     assert prior_for_estimates(SCORED, used, 0.2) == used
     assert prior_for_estimates(SCORED, None, 0.2) == PriorUsed(0.2, None, None, "given")
@@ -247,9 +247,9 @@ def test_what_the_method_or_a_person_named_goes_before_an_estimate() -> None:
 def finished(folder: Path, scored: Scored, prior: PriorUsed | None = None) -> Path:
     """Write as much of a finished run as the choice of a threshold reads."""
     folder.mkdir(parents=True)
-    told = {"method": "ncpu", "seed": 0, "threshold": 0.5, "test": None, "pu": None}
+    result = {"method": "ncpu", "seed": 0, "threshold": 0.5, "test": None, "pu": None}
     known = {"scenario": "single-set", "prior": None if prior is None else prior.to_json()}
-    write_json(folder / "result.json", {**told, **known, "warnings": []})
+    write_json(folder / "result.json", {**result, **known, "warnings": []})
     model = ModelDescription(
         method="ncpu",
         settings={},
@@ -268,13 +268,13 @@ def finished(folder: Path, scored: Scored, prior: PriorUsed | None = None) -> Pa
     return folder
 
 
-def test_a_prior_that_nobody_named_is_still_told_as_an_estimate_later(tmp_path: Path) -> None:
+def test_a_prior_that_was_not_given_stays_an_estimate_later(tmp_path: Path) -> None:
     run = finished(tmp_path / "run", SCORED, prior_for_estimates(SCORED, None, None))
     at_fit = choose_threshold(parse_rule("prior"), SCORED, None)
-    assert new_threshold(run, parse_rule("prior")) == at_fit
+    assert NewThreshold.of(run, parse_rule("prior")).chosen == at_fit
     assert "estimated by BBE" in at_fit.sentence
     named = finished(tmp_path / "named", SCORED, PriorUsed(0.3, None, None, "given"))
-    assert "prior of this run" in new_threshold(named, parse_rule("prior")).sentence
+    assert "prior of this run" in NewThreshold.of(named, parse_rule("prior")).chosen.sentence
 
 
 def test_a_rule_that_one_of_several_runs_refuses_changes_none(tmp_path: Path) -> None:

@@ -23,9 +23,10 @@ from onesided.core.rng import generator
 from onesided.engine.fit import Watcher
 from onesided.engine.model_file import ModelDescription, load_model, save_model
 from onesided.nets.build import BackboneConfig, build_backbone
+from onesided.run.build import build_method
 from onesided.run.config import RunConfig
 from onesided.run.embed import embed
-from onesided.run.execute import build_method, train
+from onesided.run.execute import train
 from onesided.run.folder import FEATURES, SCORES
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import Problem, build_problem
@@ -43,7 +44,7 @@ def loaded() -> LoadedData:
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory, loaded: LoadedData) -> Path:
-    """A file of weights that stands for what somebody learned elsewhere."""
+    """A file of weights that stands for pretrained weights."""
     path = tmp_path_factory.mktemp("weights") / "mine.safetensors"
     shape = loaded.split.sample_shape
     elsewhere = build_backbone(SMALL, shape, [0.4] * 3, [0.2] * 3, generator(7))
@@ -126,7 +127,7 @@ def test_a_run_from_given_weights_resumes_to_the_bit(
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes()
 
 
-def test_a_frozen_network_does_not_change(
+def test_a_frozen_backbone_does_not_change(
     weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
     run_in(tmp_path / "run", config(weights, freeze=True), loaded)
@@ -141,7 +142,9 @@ def test_fine_tuning_starts_from_the_file_and_leaves_it(weights: Path, loaded: L
     settings = config(weights, freeze=False)
     start = torch.cat([p.flatten() for p in expected_start(loaded).parameters()])
     problem = build_problem(settings, loaded)
-    untrained = build_method(problem, None)
+    untrained = build_method(
+        settings.method, settings.backbone, loaded, problem.training, batch_size=16, seed=0
+    )
     assert isinstance(untrained, torch.nn.Module)
     assert torch.equal(flat(untrained), start)
     trained = train(problem).predictor.method
@@ -176,27 +179,27 @@ def test_features_are_those_of_each_image_alone(weights: Path, loaded: LoadedDat
             assert np.allclose(after.take(np.array([row]))[0], expected, atol=1e-5)
 
 
-def test_every_image_is_looked_at_once_and_never_again(
+def test_features_of_every_image_are_computed_once(
     weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
     frozen = config(weights, freeze=True)
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
-    def tell(done: int, total: int) -> None:
-        told.append((done, total))
+    def report(done: int, total: int) -> None:
+        progress.append((done, total))
 
-    def see() -> Problem:
-        return embed(build_problem(frozen, loaded), cache=tmp_path / FEATURES, progress=tell)
+    def embedded() -> Problem:
+        return embed(build_problem(frozen, loaded), cache=tmp_path / FEATURES, progress=report)
 
-    first = see()
+    first = embedded()
     split = loaded.split
     assert split.held_out is not None
     assert split.test is not None
     count = len(split.train) + len(split.held_out) + len(split.test)
-    assert told[-1] == (count, count)
-    told.clear()
-    again = see()
-    assert told == []
+    assert progress[-1] == (count, count)
+    progress.clear()
+    again = embedded()
+    assert progress == []
     rows = np.arange(5)
     assert np.array_equal(first.split.train.values.take(rows), again.split.train.values.take(rows))
 
@@ -235,7 +238,7 @@ def test_a_damaged_file_of_features_is_refused_with_the_remedy(
         embed(build_problem(frozen, loaded), cache=path)
 
 
-def test_a_frozen_network_for_vectors_is_refused(weights: Path) -> None:
+def test_a_frozen_backbone_for_vectors_is_refused(weights: Path) -> None:
     frozen = config(weights, freeze=True)
     vectors = load_data(RunConfig.from_settings({"data": {"name": "toy-vectors"}}).data)
     problem = build_problem(frozen, vectors)

@@ -94,7 +94,7 @@ def test_a_name_is_found_with_and_without_the_guard_against_formulas(run: Path, 
     assert compare_with_labels(run, truth)["matched"] == 1
 
 
-def test_strangers_are_shown_beside_an_item_of_the_run(run: Path) -> None:
+def test_an_unknown_item_is_shown_beside_one_of_the_run(run: Path) -> None:
     with pytest.raises(DataError, match=r"'U/a\.png'.*'a\.png'"):
         compare_with_labels(run, labels(run, "item,label\na.png,positive\n"))
 

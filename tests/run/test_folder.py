@@ -49,12 +49,12 @@ def test_the_same_run_comes_back_and_another_does_not(tmp_path: Path) -> None:
     assert read_json(tmp_path / MANIFEST)["identity"] == "mine"
 
 
-def test_other_samples_to_judge_by_are_told_as_such(tmp_path: Path) -> None:
+def test_other_samples_to_evaluate_by_are_refused_as_such(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, "mine", "these")
     folder.describe(CONFIG, [], {})
     folder.claim(overwrite=False)
     other = RunFolder(tmp_path, "mine", "those")
-    with pytest.raises(OnesidedError, match=r"this run, but the samples it is judged by .*changed"):
+    with pytest.raises(OnesidedError, match=r"but the samples that evaluate it .*changed"):
         other.claim(overwrite=False)
     other.claim(overwrite=True)
     assert not (tmp_path / MANIFEST).exists()
@@ -89,7 +89,7 @@ def test_files_of_others_are_refused_and_survive_overwriting(tmp_path: Path) -> 
     assert os.listdir(tmp_path) == ["thesis.txt"]
 
 
-def test_a_lone_file_of_ours_without_a_manifest_is_somebodys(tmp_path: Path) -> None:
+def test_a_file_of_ours_without_a_manifest_is_taken_for_foreign(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("my own recipe")
     with pytest.raises(OnesidedError, match="holds no run"):
         check_place(tmp_path)
@@ -141,7 +141,7 @@ def test_a_damaged_file_is_named_with_the_way_out(tmp_path: Path, text: str) -> 
         read_json(tmp_path / MANIFEST)
 
 
-def test_a_file_that_is_not_there_is_told_as_such(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_as_missing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for folder in (tmp_path, tmp_path / "no", tmp_path / "file"):
         with pytest.raises(DataNotFound, match="onesided fit finished"):
@@ -150,8 +150,8 @@ def test_a_file_that_is_not_there_is_told_as_such(tmp_path: Path) -> None:
 
 def test_the_environment_is_json_whatever_the_command_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["onesided", "fit", "-p", "not\udcffutf8"])
-    told = json.loads(json.dumps(environment()))
-    assert told["command"] == ["onesided", "fit", "-p", "not\\xffutf8"]
+    found = json.loads(json.dumps(environment()))
+    assert found["command"] == ["onesided", "fit", "-p", "not\\xffutf8"]
 
 
 def test_one_command_at_a_time_works_in_a_folder(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from onesided.run.load import (
     LoadedData,
     channel_statistics,
     load_data,
-    place,
+    stored_path,
 )
 from onesided.run.problem import negatives_for_evaluation, training_split
 from tests.data.image_files import noise, write_png
@@ -85,7 +85,7 @@ def negative_rows(split: PUSplit) -> list[str]:
     return [] if mask is None else [split.train.names[row] for row in np.flatnonzero(mask)]
 
 
-def test_a_method_is_taught_known_negatives_only_if_it_uses_them(folders: Path) -> None:
+def test_a_method_is_trained_on_known_negatives_only_if_it_uses_them(folders: Path) -> None:
     for number in range(10):
         write_png(folders / "N" / f"{number}.png", seed=200 + number)
     data = loaded(folders, negative_folder=str(folders / "N"))
@@ -99,9 +99,9 @@ def test_a_method_is_taught_known_negatives_only_if_it_uses_them(folders: Path) 
             assert len(unseen) == 10
         else:
             assert unseen.names == data.known_negatives.held_out.names
-            taught = [*negative_rows(split), *(split.clean.names if split.clean else ())]
-            assert not set(taught) & set(unseen.names)
-            assert set(data.known_negatives.train.names) <= set(taught)
+            used = [*negative_rows(split), *(split.clean.names if split.clean else ())]
+            assert not set(used) & set(unseen.names)
+            assert set(data.known_negatives.train.names) <= set(used)
 
 
 def test_lagam_gets_its_clean_set_from_known_negatives_and_as_many_positives(
@@ -156,7 +156,7 @@ def test_the_size_can_be_given(folders: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["folders", "table"])
-def test_own_data_without_its_place_is_told(name: str) -> None:
+def test_own_data_without_a_path_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=r"-p .* -u|--table"):
         load_data(data_config({"name": name}, "test"))
 
@@ -170,13 +170,13 @@ def test_an_embedded_set_is_split_as_its_numbers_say() -> None:
 def test_a_path_means_the_file_that_is_there(tmp_path: Path) -> None:
     plain, escaped, odd = tmp_path / "a\\\\b", tmp_path / "c\\xff", tmp_path / "c\udcff"
     plain.mkdir()
-    assert place(str(plain)) == plain
-    assert place(str(tmp_path / "missing\\xff")) == tmp_path / "missing\\xff"
+    assert stored_path(str(plain)) == plain
+    assert stored_path(str(tmp_path / "missing\\xff")) == tmp_path / "missing\\xff"
     try:
         odd.mkdir()
     except OSError:
         pytest.skip("this file system allows no names outside UTF-8")
-    assert place(str(escaped)) == odd
+    assert stored_path(str(escaped)) == odd
     escaped.mkdir()
-    assert place(str(escaped)) == escaped
+    assert stored_path(str(escaped)) == escaped
     assert os.path.isdir(odd)

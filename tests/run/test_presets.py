@@ -153,7 +153,7 @@ def test_what_was_asked_for_is_not_compressed() -> None:
 
 
 @pytest.mark.parametrize(("epochs", "warmup"), [(4, 2), (6, 3), (30, 3), (76, 19)])
-def test_votes_begin_before_gentle_views_are_known_by_heart(epochs: int, warmup: int) -> None:
+def test_votes_begin_before_gentle_views_are_memorised(epochs: int, warmup: int) -> None:
     short = METHODS["ncpu"].from_settings({"variant": "budget"}).for_budget(epochs)
     assert short.model_dump()["warmup_epochs"] == warmup
 
@@ -167,7 +167,7 @@ def test_another_variant_keeps_the_weights_of_its_data_set() -> None:
     assert (entropy("paper"), entropy("released"), entropy("budget")) == (0.5, 0.5, 0.0)
 
 
-def test_a_longer_preset_has_more_steps_or_a_wider_network_for_images() -> None:
+def test_a_longer_preset_has_more_steps_or_a_wider_backbone_for_images() -> None:
     quick, standard, evening = (preset_of(name, {}) for name in BUDGETS)
     assert standard["train"]["epochs"] == 4 * quick["train"]["epochs"]
     assert evening["train"]["epochs"] == standard["train"]["epochs"]
@@ -191,10 +191,10 @@ def test_methods_that_pair_p_with_u_say_so_before_they_are_built(method: str) ->
         ("quick", "cifar10", {}, None),
     ],
 )
-def test_quick_looks_at_own_images_of_64_pixels_at_most(
-    preset: str, data: str, network: dict[str, Any], largest: int | None
+def test_quick_resizes_own_images_to_64_pixels_at_most(
+    preset: str, data: str, backbone: dict[str, Any], largest: int | None
 ) -> None:
-    settings = settings_of(preset, data, Amount(1000, 100), {"backbone": network})
+    settings = settings_of(preset, data, Amount(1000, 100), {"backbone": backbone})
     assert settings["data"].get("largest_side") == largest
 
 
@@ -276,7 +276,7 @@ def test_what_a_person_sets_wins_over_the_preset_of_their_own(own: Path) -> None
         assert settings[table].items() >= asked.items()
 
 
-def test_a_preset_may_choose_a_pretrained_network_unless_another_is_asked_for(own: Path) -> None:
+def test_a_preset_may_choose_a_pretrained_backbone_unless_another_is_asked_for(own: Path) -> None:
     own.write_text(OWN.replace("width = 0.75", 'name = "efficientnet_lite0"\nfreeze = true'))
     settings = settings_of(own, "folders", Amount(500, 60))
     assert settings["backbone"]["freeze"] is True
@@ -303,16 +303,14 @@ def test_settings_of_one_method_leave_the_others_alone(own: Path) -> None:
         ('"budget"', '"recipe"', 'training = "budget" and steps go together'),
         ('"budget"', '"long"', "own.toml: training: Input should be 'budget' or 'recipe'"),
         ("most_epochs = 12", "most_epochs = 3", "the fewest cannot be more than the most"),
-        ("width = 0.75", "width = -1", "own.toml: network.width: Input should be greater than 0"),
+        ("width = 0.75", "width = -1", "own.toml: backbone.width: Input should be greater than 0"),
         ("learning_rate", "rate", "own.toml [train]: unknown setting 'rate'"),
         ("warmup_epochs", "warmup", "own.toml [method.ncpu]: unknown setting 'warmup'"),
         ("method.ncpu", "method.ncpo", "own.toml [method]: there is no method 'ncpo'. Did you"),
         ("[backbone]", "[network", "own.toml is not valid TOML"),
     ],
 )
-def test_what_is_wrong_in_a_preset_is_told_with_its_file(
-    own: Path, before: str, after: str, said: str
-) -> None:
+def test_an_error_in_a_preset_names_its_file(own: Path, before: str, after: str, said: str) -> None:
     own.write_text(OWN.replace(before, after))
     with pytest.raises(ConfigError) as refused:
         plan_run({"data": {"name": "folders"}, "method": {"name": "ce"}}, own)

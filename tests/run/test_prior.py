@@ -1,15 +1,31 @@
-"""The prior a method gets: given, estimated or true; and the warning when it looks wrong."""
+"""The prior: given, estimated, true, or from the scores that it helps to evaluate."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from onesided.core.errors import ConfigError
 from onesided.data.problem.dataset import PUSplit
 from onesided.data.problem.split import SplitRecipe, split_source
 from onesided.data.sources import SOURCES
-from onesided.metrics.registry import assumption
+from onesided.metrics.figure import PUEvaluation
+from onesided.metrics.pu import evaluate_pu
+from onesided.metrics.registry import ASSUMPTIONS, OWN_SCORES, assumption
+from onesided.priors import bbe
 from onesided.run.config import Prior
 from onesided.run.load import LoadedData
-from onesided.run.prior import bbe_prior, find_prior
+from onesided.run.prior import (
+    FEWEST_SCORES,
+    NoPrior,
+    PriorUsed,
+    bbe_prior,
+    find_prior,
+    own_prior,
+)
+from onesided.run.scored import evaluate_by
+
+DERIVED = ("precision", "f1", "proxy_accuracy", "auc")
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +44,14 @@ def split() -> PUSplit:
 
 
 @pytest.mark.parametrize("wrong", [0.2, 0.6])
-def test_a_prior_that_is_wrong_on_purpose_is_warned_of(split: PUSplit, wrong: float) -> None:
+def test_a_wrong_prior_gives_a_warning(split: PUSplit, wrong: float) -> None:
     used = find_prior(wrong, split, seed=0)
-    assert used.value == wrong, "the person decides"
+    assert used.value == wrong, "the user decides"
     assert used.origin == "given"
     assert any("The number given" in note and "KM2" in note for note in used.notes)
 
 
-def test_a_right_prior_is_not_warned_of(split: PUSplit) -> None:
+def test_a_right_prior_gives_no_warning(split: PUSplit) -> None:
     assert find_prior(0.4, split, seed=0).notes == ()
 
 
@@ -56,14 +72,10 @@ def test_the_truth_is_an_oracle_and_says_so(split: PUSplit) -> None:
     assert "oracle" in assumption(used.origin).text
 
 
-def test_the_truth_is_refused_where_nobody_knows_it(split: PUSplit) -> None:
-    from dataclasses import replace
-
-    import numpy as np
-
-    nobody = replace(split.train, truth=np.full(len(split.train), -1))
-    with pytest.raises(ConfigError, match="nobody knows"):
-        find_prior("truth", replace(split, train=nobody), seed=0)
+def test_the_truth_is_refused_where_it_is_unknown(split: PUSplit) -> None:
+    unknown = replace(split.train, truth=np.full(len(split.train), -1))
+    with pytest.raises(ConfigError, match="are unknown here"):
+        find_prior("truth", replace(split, train=unknown), seed=0)
 
 
 def test_bbe_reads_held_out_scores_of_a_short_classifier(split: PUSplit) -> None:
@@ -71,3 +83,98 @@ def test_bbe_reads_held_out_scores_of_a_short_classifier(split: PUSplit) -> None
     estimate = bbe_prior(LoadedData(split, entry.mean, entry.std), seed=0)
     assert (estimate.n_positive, estimate.n_unlabelled) == (100, 400)
     assert estimate.value == pytest.approx(0.4, abs=0.12)
+
+
+def overlapping(separation: float, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores of P and of U, of which three in ten are positive."""
+    random = np.random.default_rng(seed)
+    positive = random.normal(separation, 1, 400)
+    unlabelled = random.normal(np.where(np.arange(2000) < 600, separation, 0), 1)
+    return tuple(1 / (1 + np.exp(-part)) for part in (positive, unlabelled))  # type: ignore[return-value]
+
+
+def no_prior(positive: np.ndarray, unlabelled: np.ndarray) -> str:
+    found = own_prior(positive, unlabelled)
+    assert isinstance(found, NoPrior)
+    return found.reason
+
+
+def test_the_own_prior_is_bbe_where_the_scores_separate() -> None:
+    pair = overlapping(4)
+    found, expected = own_prior(*pair), bbe(*pair)
+    assert isinstance(found, PriorUsed)
+    assert (found.value, found.interval) == (expected.value, (expected.low, expected.high))
+    assert found.origin == OWN_SCORES
+    assert found.value == pytest.approx(0.3, abs=0.03)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_that_separate_nothing_give_no_prior(seed: int) -> None:
+    said = no_prior(*overlapping(0, seed=seed))
+    assert said == "they separate so little that every unlabelled item could be positive"
+
+
+def test_no_item_among_the_positives_is_no_estimate_of_zero() -> None:
+    said = no_prior(np.linspace(0.6, 0.9, 40), np.linspace(0.1, 0.4, 90))
+    assert said == "no unlabelled item scores as high as the positives do"
+
+
+def test_few_items_give_no_prior() -> None:
+    positive, unlabelled = overlapping(4)
+    few = FEWEST_SCORES - 1
+    said = (
+        f"they are of 9 positives and {len(unlabelled)} unlabelled items, and it takes 10 of each"
+    )
+    assert no_prior(positive[:few], unlabelled) == said
+    assert isinstance(own_prior(positive, unlabelled[:few]), NoPrior)
+    assert isinstance(own_prior(positive[: few + 1], unlabelled), PriorUsed)
+
+
+def figures(pair: tuple[np.ndarray, np.ndarray], threshold: float) -> PUEvaluation:
+    """Return the figures of these scores by their own prior."""
+    return evaluate_by(
+        own_prior(*pair), *pair, threshold=threshold, scenario="case-control", labelled_share=None
+    )
+
+
+def test_a_biased_figure_says_in_which_direction() -> None:
+    """A weak model: its prior is biased high, and the figures as they say."""
+    pair = overlapping(1.2)
+    for threshold in (0.55, 0.9):
+        found = figures(pair, threshold).figures
+        known = evaluate_pu(*pair, threshold=threshold, scenario="case-control", prior=0.3).figures
+        for name in DERIVED:
+            value, true = found[name].value, known[name].value
+            assert value is not None
+            assert true is not None
+            assert found[name].bias == ("high" if value > true else "low"), (name, threshold)
+            assert OWN_SCORES in found[name].assumes
+            assert "estimated" not in found[name].assumes
+        recall = found["recall"].value
+        assert recall is not None
+        assert found["proxy_accuracy"].bias == ("high" if recall > 0.5 else "low")
+        assert found["prior"].bias == ASSUMPTIONS[OWN_SCORES].prior_bias == "high"
+
+
+def test_figures_without_a_prior_of_their_own_are_not_biased() -> None:
+    found = figures(overlapping(4), 0.5)
+    for name in ("recall", "share_positive", "proxy_auc", "lee_liu"):
+        assert found.figures[name].bias is None
+
+
+def test_another_prior_biases_nothing() -> None:
+    pair = overlapping(4)
+    used = PriorUsed(0.3, 0.25, 0.35, "KM2")
+    found = evaluate_by(used, *pair, threshold=0.5, scenario="case-control", labelled_share=None)
+    assert not any(figure.bias for figure in found.figures.values())
+    assert all("KM2" in found.figures[name].assumes for name in (*DERIVED, "prior"))
+
+
+def test_a_missing_figure_says_why_the_prior_is_missing() -> None:
+    why = NoPrior("they are shy")
+    found = evaluate_by(
+        why, *overlapping(0), threshold=0.5, scenario="case-control", labelled_share=None
+    )
+    for name in (*DERIVED, "prior"):
+        assert found.figures[name].value is None
+        assert found.figures[name].missing == str(why)

@@ -55,7 +55,7 @@ def items(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def pieces_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
+def chunks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(samples, "CHUNK_ITEMS", 4)
 
 
@@ -82,15 +82,15 @@ def test_scores_are_those_of_the_model_for_the_images(run: Path, items: Path) ->
     assert ranked(run, items, top=3) == rows[:3]
 
 
-@pytest.mark.usefixtures("pieces_of_four")
-def test_progress_tells_of_every_piece(run: Path, items: Path) -> None:
+@pytest.mark.usefixtures("chunks_of_four")
+def test_progress_is_reported_for_every_chunk(run: Path, items: Path) -> None:
     heard: list[tuple[int, int]] = []
     output = items.parent / "ranked.csv"
     rank_items(run, items, output, tolerate=0, progress=lambda *done: heard.append(done))
     assert heard == [(4, 10), (8, 10), (10, 10)]
 
 
-def test_large_images_come_in_smaller_pieces(
+def test_large_images_come_in_smaller_chunks(
     run: Path, items: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(samples, "CHUNK_BYTES", 3 * (3 * 8 * 8) + 1)
@@ -100,7 +100,7 @@ def test_large_images_come_in_smaller_pieces(
     assert heard == [(3, 10), (6, 10), (9, 10), (10, 10)]
 
 
-def test_pieces_change_nothing_but_memory(run: Path, items: Path) -> None:
+def test_chunks_change_nothing_but_memory(run: Path, items: Path) -> None:
     whole = ranked(run, items)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(samples, "CHUNK_ITEMS", 4)
@@ -111,7 +111,7 @@ def test_pieces_change_nothing_but_memory(run: Path, items: Path) -> None:
     )
 
 
-@pytest.mark.usefixtures("pieces_of_four")
+@pytest.mark.usefixtures("chunks_of_four")
 @pytest.mark.parametrize("after", [4, 8, 10])
 def test_a_stopped_ranking_goes_on_and_ends_with_the_same_bytes(
     run: Path, items: Path, after: int, monkeypatch: pytest.MonkeyPatch
@@ -134,30 +134,30 @@ def test_a_stopped_ranking_goes_on_and_ends_with_the_same_bytes(
         return decode_chunk(found, **wanted)  # type: ignore[arg-type]
 
     monkeypatch.setattr("onesided.data.read.items.decode_chunk", noted)
-    told: list[str] = []
-    rank_items(run, items, output, tolerate=0.1, notify=told.append)
+    notices: list[str] = []
+    rank_items(run, items, output, tolerate=0.1, notify=notices.append)
     assert read == [f"{number}.png" for number in range(after, 10)]
-    assert told == [f"Going on after {after} of 10 items, scored by a stopped command."]
+    assert notices == [f"Resuming after {after} of 10 items, scored by a stopped command."]
     assert output.read_bytes() == whole.read_bytes()
     skipped = items.parent / "ranked.skipped.csv"
     assert skipped.read_bytes() == (items.parent / "whole.skipped.csv").read_bytes()
     assert not list(items.parent.glob("*.partial"))
 
 
-@pytest.mark.usefixtures("pieces_of_four")
-def test_a_piece_without_one_readable_image_does_not_end_the_ranking(
+@pytest.mark.usefixtures("chunks_of_four")
+def test_a_chunk_without_one_readable_image_does_not_end_the_ranking(
     run: Path, items: Path
 ) -> None:
-    for number in range(4, 8):  # exactly the second piece
+    for number in range(4, 8):  # exactly the second chunk
         (items / f"{number}.png").write_bytes(b"")
     output = items.parent / "ranked.csv"
     ranking: Ranking = rank_items(run, items, output, tolerate=0.4)
     assert (ranking.items, ranking.written, ranking.skipped) == (6, 6, 4)
-    assert [name for name, _ in ranking.told] == ["4.png", "5.png", "6.png", "7.png"]
-    assert all("empty" in reason for _, reason in ranking.told)
+    assert [name for name, _ in ranking.first_skipped] == ["4.png", "5.png", "6.png", "7.png"]
+    assert all("empty" in reason for _, reason in ranking.first_skipped)
     assert ranking.skipped_file is not None
     assert [row["path"] for row in rows_of(ranking.skipped_file)] == [
-        name for name, _ in ranking.told
+        name for name, _ in ranking.first_skipped
     ]
     with pytest.raises(DataError, match="4 of 10 images"):
         rank_items(run, items, output, tolerate=0.3)
@@ -167,7 +167,7 @@ def test_a_piece_without_one_readable_image_does_not_end_the_ranking(
     assert rows_of(items.parent / "ranked.skipped.csv") == [], "no list of yesterday stays"
 
 
-def test_not_one_readable_image_is_told_whatever_is_tolerated(run: Path, items: Path) -> None:
+def test_no_readable_image_is_refused_whatever_is_tolerated(run: Path, items: Path) -> None:
     for path in items.iterdir():
         path.write_bytes(b"")
     with pytest.raises(DataNotFound, match="none of 10 files can be read"):
@@ -201,7 +201,7 @@ def test_a_table_may_list_missing_files_and_fewer_than_tolerated_are_skipped(
     table = items.parent / "list.csv"
     table.write_text("path\nitems/1.png\nitems/missing.png\n")
     ranking = rank_items(run, table, items.parent / "ranked.csv", tolerate=0.5)
-    assert ranking.told == (("items/missing.png", "does not exist"),)
+    assert ranking.first_skipped == (("items/missing.png", "does not exist"),)
 
 
 NUMBERS = "name,a,b,label\none,1,2,unlabelled\ntwo,3,,negative\nthree,5,6,whatever\n"
@@ -211,7 +211,7 @@ def test_rows_of_numbers_are_ranked_and_gaps_skipped(tmp_path: Path) -> None:
     run, table = save(tmp_path / "vectors", (2,)), tmp_path / "numbers.csv"
     table.write_text(NUMBERS)
     ranking = rank_items(run, table, tmp_path / "ranked.csv", tolerate=0.4, best=2)
-    assert ranking.told == (
+    assert ranking.first_skipped == (
         ("two", "cannot be used: line 3, column 'b' holds '', which is not a number"),
     )
     predictor, _ = load_model(run)
@@ -235,7 +235,7 @@ def test_rows_of_numbers_are_ranked_and_gaps_skipped(tmp_path: Path) -> None:
         ((2,), "a,b\n1,2,3\n", "line 2: 3 cells"),
     ],
 )
-def test_a_table_that_does_not_fit_the_model_is_told(
+def test_a_table_that_does_not_fit_the_model_is_refused(
     tmp_path: Path, shape: tuple[int, ...], text: str, words: str
 ) -> None:
     run, table = save(tmp_path / "model", shape), tmp_path / "table.csv"
@@ -257,13 +257,13 @@ ORDERS = {
 def test_columns_are_found_by_name_wherever_they_stand(tmp_path: Path, text: str) -> None:
     run, table = save(tmp_path / "vectors", (2,), ("Age", "Height")), tmp_path / "numbers.csv"
     table.write_text(text)
-    told: list[str] = []
-    rank_items(run, table, tmp_path / "ranked.csv", tolerate=0, notify=told.append)
+    notices: list[str] = []
+    rank_items(run, table, tmp_path / "ranked.csv", tolerate=0, notify=notices.append)
     scores = load_model(run)[0].scores(np.array([[1, 2], [3, 4]], np.float32))
     rows = {row["path"]: float(row["score"]) for row in rows_of(tmp_path / "ranked.csv")}
     assert rows == pytest.approx({"one": scores[0], "two": scores[1]}, rel=1e-8)
     unused = ["numbers.csv: columns that were not used: note, width."]
-    assert told == (unused if "note" in text else [])
+    assert notices == (unused if "note" in text else [])
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path, text: str, w
         rank_items(run, table, tmp_path / "ranked.csv", tolerate=0)
 
 
-def test_names_that_no_table_can_tell_apart_are_told(tmp_path: Path) -> None:
+def test_names_that_no_table_can_tell_apart_are_reported(tmp_path: Path) -> None:
     run, table = save(tmp_path / "vectors", (2,), ("a", "A")), tmp_path / "numbers.csv"
     table.write_text("a\n1\n")
     with pytest.raises(DataError, match="differ in capitals or spaces alone"):
@@ -313,7 +313,7 @@ def test_a_model_file_names_every_feature_or_none() -> None:
             describe(shape, ("a", "b", "c"))
 
 
-def test_one_image_and_a_missing_table_are_told(run: Path, items: Path) -> None:
+def test_one_image_and_a_missing_table_are_refused(run: Path, items: Path) -> None:
     output = items.parent / "ranked.csv"
     with pytest.raises(DataError, match=r"0\.png is one image. Give the folder"):
         rank_items(run, items / "0.png", output, tolerate=0)
@@ -321,7 +321,7 @@ def test_one_image_and_a_missing_table_are_told(run: Path, items: Path) -> None:
         rank_items(run, items / "missing.csv", output, tolerate=0)
 
 
-def test_weights_that_give_no_numbers_are_told(run: Path, items: Path) -> None:
+def test_weights_that_give_no_numbers_are_refused(run: Path, items: Path) -> None:
     description = describe()
     method = description.build()
     assert isinstance(method, torch.nn.Module)
@@ -339,7 +339,7 @@ def test_a_model_of_vectors_ranks_no_images(tmp_path: Path, items: Path) -> None
         ranked(save(tmp_path / "vectors", (5,)), items)
 
 
-def test_what_is_no_run_is_told(items: Path) -> None:
+def test_a_folder_that_is_no_run_is_refused(items: Path) -> None:
     for folder in (items / "no", items / "0.png"):
         with pytest.raises(DataNotFound, match="no run folder"):
             ranked(folder, items)

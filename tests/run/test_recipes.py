@@ -140,7 +140,7 @@ def test_a_recipe_gives_a_run_of_its_method_on_its_data(
 
 
 @every_recipe
-def test_the_paper_preset_takes_the_papers_network_and_epochs(
+def test_the_paper_preset_takes_the_papers_backbone_and_epochs(
     data_name: str, method_name: str
 ) -> None:
     config = resolved(data_name, method_name)
@@ -244,7 +244,7 @@ def test_baselines_on_stl10_keep_their_learning_rate_but_take_its_batch(method_n
     assert (train.batch_size, train.learning_rate) == (512, 1e-3)
 
 
-def test_supervised_has_no_recipe_where_nobody_knows_the_classes() -> None:
+def test_supervised_has_no_recipe_where_the_classes_are_unknown() -> None:
     assert METHODS["supervised"].needs.truth
     assert SOURCES["stl10"].prior is None
     assert recipe_settings("stl10", "supervised") == {}

@@ -68,6 +68,6 @@ def _as_json(ranking: "Ranking", output: Path, page: Path | None) -> dict[str, o
         "written": ranking.written,
         "skipped_count": ranking.skipped,
         "skipped_file": None if ranking.skipped_file is None else str(ranking.skipped_file),
-        "skipped": [list(item) for item in ranking.told],
+        "skipped": [list(item) for item in ranking.first_skipped],
         "page": None if page is None else str(page),
     }

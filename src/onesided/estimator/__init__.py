@@ -1,6 +1,6 @@
-"""The library as scikit-learn knows classifiers: fit, predict, score, clone, pipelines."""
+"""The library as a scikit-learn classifier: fit, predict, score, clone, pipelines."""
 
 from onesided.estimator.classifier import PUClassifier
-from onesided.estimator.telling import DegenerateModelWarning
+from onesided.estimator.monitor import DegenerateModelWarning
 
 __all__ = ["DegenerateModelWarning", "PUClassifier"]

@@ -1,8 +1,8 @@
 # ruff: noqa: N803, N806 - scikit-learn's interface calls the samples X
 """PUClassifier: `onesided fit` behind the interface of scikit-learn.
 
-The same line as the command's: arrays or files, a split, a preset, the configuration of a
-run, `train`, a predictor. What a run folder would hold is kept in attributes instead.
+It does what the command does: arrays or files, a split, a preset, the configuration of a run,
+training, a predictor. Attributes hold what a run folder would hold.
 """
 
 from collections.abc import Mapping
@@ -23,18 +23,23 @@ from onesided.data.problem.samples import ImageKind
 from onesided.data.problem.split import MINIMUM_POSITIVES
 from onesided.data.read.arrays import ChannelAxis, checked_values, from_arrays
 from onesided.data.read.folder import OneSided
+from onesided.engine.fit import Watcher
 from onesided.engine.model_file import ModelDescription, load_model
 from onesided.engine.predict import Predictor
 from onesided.estimator.inputs import (
     Items,
+    RandomState,
     checked_labels,
     classes_of,
-    decoded_pieces,
+    decoded_chunks,
+    given_settings,
     has_image_axes,
     holds_paths,
     image_values,
     read_paths,
+    seed_of,
 )
+from onesided.estimator.monitor import DegenerateModelWarning, EstimatorMonitor
 from onesided.estimator.saved import (
     Saved,
     packed,
@@ -43,13 +48,6 @@ from onesided.estimator.saved import (
     unpacked,
     write_folder,
 )
-from onesided.estimator.settings import (
-    RandomState,
-    checked_minimum,
-    given_settings,
-    seed_of,
-)
-from onesided.estimator.telling import tell_of_data, warn_of, watcher
 from onesided.metrics.pu import PUEvaluation, proxy_auc
 from onesided.run.config import OwnConfig
 from onesided.run.execute import run_in_memory
@@ -61,7 +59,7 @@ KINDS: tuple[str, ...] = get_args(ImageKind)
 
 
 class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Learn from some positives and a pool of unlabelled samples.
+    """Train on some labelled positives and a pool of unlabelled samples.
 
     Samples are features (N, D), images (N, H, W), (N, H, W, C) or (N, C, H, W), or a list of
     paths of image files; labels are 1 for positive and 0 or -1 for unlabelled.
@@ -80,17 +78,17 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method: Name of the method, see `onesided methods`.
         preset: How much to spend: quick (minutes), standard (an hour), evening (one
             or two) or paper.
-        prior: Share of positives among the unlabelled, for methods that need it; "auto"
-            estimates it.
+        prior: Class prior: share of positives among the unlabelled, for methods that need it;
+            "auto" estimates it.
         epochs: Passes over the data; None lets the preset choose.
-        backbone: Network: auto, small, resnet18, resnet34, mlp and what else there is.
+        backbone: auto, small, resnet18, resnet34, efficientnet_lite0 or mlp.
         settings: Further settings by table, as in a recipe, for example
-            {"method": {"alignment_weight": 20}, "train": {"batch_size": 64}}. They win over
-            what the other parameters say.
+            {"method": {"alignment_weight": 20}, "train": {"batch_size": 64}}. They override
+            the other parameters.
         threshold: Score above which a sample is called positive, or a rule that finds it on the
             held-out part, as `onesided fit` takes it: "max-f1", "prior", "recall=0.9".
-        held_out: Share of P and of U that is not trained on, to tell whether it worked; 0
-            trains on everything and tells nothing.
+        held_out: Share of P and of U that is not trained on but evaluates the model; 0
+            trains on everything and evaluates nothing.
         labels_mean: "pu" for two kinds of labels; "pnu" for three: 1 positive, 0 unlabelled,
             -1 known negative.
         kind: What images are, and so how they may be changed in training: photograph,
@@ -102,11 +100,11 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         verbose: Above 0, notices and one line per epoch are printed.
 
     Attributes:
-        classes_: What predictions say for negative and for positive.
+        classes_: The values that `predict` returns for negative and for positive.
         n_features_in_: Numbers per sample.
         feature_names_in_: Names of the features, where X had some.
-        evaluation_: How well it works on the held-out part; None if nothing was held out.
-        result_: What the `result.json` of a run says; empty where a folder has none.
+        evaluation_: Figures of the held-out part; None if nothing was held out.
+        result_: The content of a run's `result.json`; empty where a folder has none.
         feature_importances_: By how much each feature reduces the risk, for forests.
     """
 
@@ -149,32 +147,37 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Train on samples X with labels y: 1 positive, 0 or -1 unlabelled."""
         images = holds_paths(X) or has_image_axes(X)
         given = given_settings(self.get_params(), images=images, seed=seed_of(self.random_state))
-        # What is wrong is told before anything is read.
+        # A wrong setting is refused before anything is read.
         plan = plan_run(given, self.preset, where="PUClassifier")
         data_settings = plan.checked.data
         assert isinstance(data_settings, OwnConfig), "`given_settings` names people's own data"
-        fewest = checked_minimum(self.min_positives)
         data, labels = self._read(X, y, data_settings)
-        loaded = divide_own(data, data_settings, fewest=fewest)
-        tell_of_data(loaded, verbose=self.verbose)
+        loaded = divide_own(data, data_settings, fewest=int(self.min_positives))
+        monitor = EstimatorMonitor(self.verbose)
+        if loaded.skipped:
+            (name, reason), count = loaded.skipped[0], len(loaded.skipped)
+            monitor.warn(f"{count} files of X were left out; the first: {name} {reason}.")
+        for sentence in loaded.notices:
+            monitor.note(sentence)
         problem = build_problem(plan.for_data(loaded.split), loaded)
         try:
-            finished = run_in_memory(problem, watcher(verbose=self.verbose))
+            with monitor.phase("training") as phase:
+                finished = run_in_memory(problem, Watcher(phase.step, phase.epoch, phase))
         except Interrupted as error:
-            # A run folder would go on from here; an estimator has none.
+            # A run folder would keep a checkpoint; an estimator has no folder.
             raise KeyboardInterrupt("Training was stopped, and nothing of it is kept.") from error
         result = finished.result | {"data": "files" if holds_paths(X) else "arrays"}
         self.classes_ = classes_of(labels, self.labels_mean)
         if images:
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on a data frame
         self._take(finished.predictor, finished.model, result, finished.evaluation)
-        warn_of(finished.evaluation)
+        if finished.evaluation is not None and finished.evaluation.degenerate:
+            monitor.warn(finished.evaluation.degenerate, DegenerateModelWarning)
         return self
 
     def predict(self, X: Items) -> np.ndarray:
-        """Return the class of every sample, in the words of the labels."""
-        scores = self._scores(X)
-        positive = self._predictor.decisions(scores)
+        """Return the class of every sample, one of `classes_`."""
+        positive = self._predictor.decisions(self._scores(X))
         classes: np.ndarray = self.classes_[positive.astype(np.int64)]
         return classes
 
@@ -190,8 +193,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Items, y: ArrayLike) -> float:
         """Return how often a positive outscores an unlabelled sample: the proxy AUC.
 
-        Never the accuracy: against labels that call the unlabelled negative, the model that
-        finds nothing new would be the most accurate, and a parameter search would choose it.
+        Never the accuracy: if unlabelled counts as negative, the model that finds nothing new
+        is the most accurate, and a parameter search would choose it.
         """
         labelled, known = normalise_pu_labels(column_or_1d(y), labels_mean=self.labels_mean)
         scores = self._scores(X)
@@ -220,19 +223,19 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, folder: str | Path, *, device: Literal["auto", "cpu", "cuda"] = "auto") -> Self:
         """Return the estimator in a folder that `save` or `onesided fit` wrote."""
-        place = Path(folder)
-        predictor, model = load_model(place, device)
-        saved = read_folder(place, model)
-        if strangers := sorted(set(saved.parameters) - set(cls._get_param_names())):
+        path = Path(folder)
+        predictor, model = load_model(path, device)
+        saved = read_folder(path, model)
+        if unknown := sorted(set(saved.parameters) - set(cls._get_param_names())):
             raise CheckpointError(
-                f"{place} holds an estimator with the parameter '{strangers[0]}', which this "
-                "version does not know."
+                f"{path} holds an estimator with the parameter '{unknown[0]}', which this "
+                "version does not know. Load it with the version that saved it, or fit again."
             )
         estimator = cls(**{**saved.parameters, "device": device})
         estimator.classes_ = np.array(saved.classes)
         if saved.feature_names is not None:
             estimator.feature_names_in_ = np.array(saved.feature_names, dtype=object)
-        estimator._take(predictor, model, *read_evaluation(place))
+        estimator._take(predictor, model, *read_evaluation(path))
         return estimator
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn has no types
@@ -250,7 +253,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_predictor" in state:
-            # Where it was trained may have had a GPU that this machine lacks.
+            # It may have been trained on a GPU that this machine lacks.
             self._predictor = unpacked(
                 state["_predictor"], "cpu" if self.device == "cpu" else "auto"
             )
@@ -258,7 +261,11 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _read(
         self, X: Items, y: ArrayLike, data_settings: OwnConfig
     ) -> tuple[OneSided, np.ndarray]:
-        """Return the samples with what is known of them, and the labels as they were given."""
+        """Return the samples with their PU labels, and the labels as they were given."""
+        if not isinstance(self.min_positives, int | np.integer) or self.min_positives < 1:
+            raise ConfigError(
+                f"min_positives is {self.min_positives!r}; expected a whole number from 1 on."
+            )
         if self.kind not in (None, *KINDS):
             raise ConfigError(f"There are no {self.kind!r} images.{nearest(str(self.kind), KINDS)}")
         if holds_paths(X):
@@ -266,7 +273,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             kind = self.kind or "photograph"
             return read_paths(X, labels, self.labels_mean, data_settings, kind), labels
         if not has_image_axes(X):
-            # Gaps and infinities are left to us, who can name row and column.
+            # `from_arrays` refuses gaps and infinities: its error names row and column.
             X, y = validate_data(self, X, y, ensure_all_finite=False)
         labels = checked_labels(y, self.labels_mean)
         data = from_arrays(
@@ -299,8 +306,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         shape = self._model.sample_shape
         if holds_paths(X):
-            pieces = decoded_pieces(X, shape)
-            return np.concatenate([self._predictor.scores(piece) for piece in pieces])
+            chunks = decoded_chunks(X, shape)
+            return np.concatenate([self._predictor.scores(chunk) for chunk in chunks])
         if len(shape) == 3 or has_image_axes(X):
             return self._predictor.scores(image_values(np.asarray(X), shape, self.channels))
         vectors: np.ndarray = validate_data(self, X, reset=False, ensure_all_finite=False)

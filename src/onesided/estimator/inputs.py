@@ -1,16 +1,18 @@
-"""What people pass as X and y, turned into what the line starts with."""
+"""X, y and the parameters of an estimator, turned into the data and settings of a run."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from onesided.core.config import Settings, merge
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN, LabelScheme, normalise_pu_labels
 from onesided.data.problem.samples import ImageKind, chunk_length
@@ -25,8 +27,48 @@ from onesided.storage.names import printable
 PathLike = str | os.PathLike[str]
 Items = ArrayLike | Sequence[PathLike]
 """Images, features, or paths of image files."""
-
+RandomState = int | np.random.RandomState | None
 SCHEMES = ("pu", "pnu")
+
+
+def given_settings(parameters: Mapping[str, Any], *, images: bool, seed: int) -> Settings:
+    """Return the parameters as settings of a run; those in `settings` override the others.
+
+    A run calls people's own images `folders` and their own numbers `table`.
+    """
+    own = parameters["settings"]
+    if not isinstance(own, Mapping | None):
+        raise ConfigError(
+            f'settings is {own!r}; expected a mapping such as {{"train": {{"batch_size": 64}}}}.'
+        )
+    data = (own or {}).get("data")
+    if isinstance(data, Mapping) and "name" in data:
+        raise ConfigError(
+            f"settings names the data set {data['name']!r}, but X is the data. Leave out the name."
+        )
+    # A parameter search gives numbers of numpy; settings hold Python's.
+    given = {
+        key: value.item() if isinstance(value, np.generic) else value
+        for key, value in parameters.items()
+    }
+    epochs = {} if given["epochs"] is None else {"epochs": given["epochs"]}
+    flags = {
+        "data": {"name": "folders" if images else "table", "held_out": given["held_out"]},
+        "method": {"name": given["method"]},
+        "backbone": {"name": given["backbone"]},
+        "train": {"device": given["device"], **epochs},
+        "prior": given["prior"],
+        "threshold": given["threshold"],
+        "seed": seed,
+    }
+    return merge(flags, own or {})
+
+
+def seed_of(random_state: RandomState) -> int:
+    """Return the seed of a run: the number itself, or one sampled as scikit-learn does."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def holds_paths(items: object) -> TypeGuard[Sequence[PathLike]]:
@@ -40,8 +82,8 @@ def holds_paths(items: object) -> TypeGuard[Sequence[PathLike]]:
 
 
 def has_image_axes(items: Items) -> bool:
-    """Whether there are more than two axes; lists of unequal rows have none to speak of."""
-    if hasattr(items, "ndim"):  # data frames and sparse matrices tell theirs without a copy
+    """Whether there are more than two axes; lists of unequal rows count as having fewer."""
+    if hasattr(items, "ndim"):  # data frames and sparse matrices have it without a copy
         return bool(items.ndim > 2)
     try:
         return np.asarray(items).ndim > 2
@@ -50,7 +92,7 @@ def has_image_axes(items: Items) -> bool:
 
 
 def checked_labels(labels: ArrayLike, labels_mean: LabelScheme) -> np.ndarray:
-    """Return y as one axis of PU labels, or say what it holds instead."""
+    """Return y as one axis of PU labels; raise where it holds anything else."""
     if labels_mean not in SCHEMES:
         raise ConfigError(f"labels_mean is {labels_mean!r}; expected one of {', '.join(SCHEMES)}.")
     column: np.ndarray = column_or_1d(labels, warn=True)
@@ -73,10 +115,10 @@ def checked_labels(labels: ArrayLike, labels_mean: LabelScheme) -> np.ndarray:
 
 
 def classes_of(labels: np.ndarray, labels_mean: LabelScheme) -> np.ndarray:
-    """Return what a prediction says for negative and for positive, in the labels' own words.
+    """Return the values that `predict` returns for negative and for positive.
 
-    Who marks the unlabelled by -1 gets -1 for negative; known negatives are -1 anyway, also
-    where a part of the data happens to hold none.
+    Where -1 means unlabelled, it means negative in predictions. With three kinds of labels
+    negative is -1, also where this part of the data holds no known negative.
     """
     if labels_mean == "pu":
         return np.unique(labels)
@@ -109,7 +151,7 @@ def read_paths(
 
 
 def _distinctly_named(paths: Sequence[PathLike]) -> list[Found]:
-    """Return the files; who lists one twice, as bootstrapping does, has it twice."""
+    """Return the files. A file that is listed twice, as by bootstrapping, gets two names."""
     seen: set[str] = set()
     found = []
     for row, path in enumerate(paths):
@@ -119,13 +161,10 @@ def _distinctly_named(paths: Sequence[PathLike]) -> list[Found]:
     return found
 
 
-def decoded_pieces(
+def decoded_chunks(
     paths: Sequence[PathLike], sample_shape: tuple[int, ...]
 ) -> Iterator[np.ndarray]:
-    """Yield the images of all files in order, some at a time; one that is no use is named.
-
-    As many at a time as a ranking reads: of all others only scores are kept.
-    """
+    """Yield the images of all files in order, a chunk at a time; raise at an unreadable one."""
     if len(sample_shape) != 3:
         raise DataError(
             f"X holds paths, and this model was trained on vectors of {sample_shape[0]} numbers."
@@ -134,13 +173,13 @@ def decoded_pieces(
     found = _distinctly_named(paths)
     length = chunk_length(sample_shape)
     for start in range(0, len(found), length):
-        piece = found[start : start + length]
-        decoded = decode_all(piece, channels=channels, size=(height, width), tolerate=1.0, what="X")
+        chunk = found[start : start + length]
+        decoded = decode_all(chunk, channels=channels, size=(height, width), tolerate=1.0, what="X")
         if decoded.skipped:
             name, reason = decoded.skipped[0]
             raise DataError(
-                f"{printable(name)} {reason}. Every row of X gets a score, so leave out what "
-                "cannot be read."
+                f"{printable(name)} {reason}. Every row of X gets a score, so leave out files "
+                "that cannot be read."
             )
         yield decoded.values
 
@@ -148,7 +187,7 @@ def decoded_pieces(
 def image_values(
     array: np.ndarray, sample_shape: tuple[int, ...], channels: ChannelAxis | None
 ) -> np.ndarray:
-    """Return images as the model knows them; its own shape tells which axis the channels are."""
+    """Return images as the model takes them; its shape decides which axis holds the channels."""
     shape = array.shape[1:]
     if len(shape) == 3 and len(sample_shape) == 3:
         if shape == sample_shape:

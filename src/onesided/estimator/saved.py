@@ -1,17 +1,18 @@
-"""A trained estimator on disk and in a pickle: the model files of a run, and nothing else.
+"""A trained estimator on disk and in a pickle: the model files of a run.
 
-`estimator.json` adds what only Python needs: parameters, classes, names of features. A
-folder without it, as `onesided fit` writes them, is read as well.
+`estimator.json` adds what only Python needs: parameters, classes, names of features. A folder
+of `onesided fit` has no such file and is read as well.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 from onesided.core.config import read_toml
 from onesided.core.errors import CheckpointError, OnesidedError
@@ -34,18 +35,12 @@ ESTIMATOR = "estimator.json"
 Files = dict[str, bytes]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class Saved:
-    """What a folder says about an estimator.
-
-    Attributes:
-        parameters: Of its constructor.
-        classes: Words for negative and positive.
-        feature_names: Names of the features, where the training data had some.
-    """
+    """The content of `estimator.json`: parameters of the constructor, and fitted attributes."""
 
     parameters: dict[str, Any]
-    classes: list[Any]
+    classes: Annotated[list[Any], Field(min_length=2, max_length=2)]
     feature_names: list[str] | None = None
 
 
@@ -67,7 +62,7 @@ def write_folder(
             "overwrite=True."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    # The result goes first and comes back last: beside it, the model is complete.
+    # The old result is removed first and the new one written last: where one is, all is complete.
     (folder / RESULT).unlink(missing_ok=True)
     save_model(folder, predictor.method, model, embedder=predictor.embedder)
     text = json.dumps(vars(saved), indent=2, default=_as_plain)
@@ -77,49 +72,34 @@ def write_folder(
 
 
 def read_folder(folder: Path, model: ModelDescription) -> Saved:
-    """Return what a folder says, whether `save` or `onesided fit` wrote it."""
+    """Return the estimator's parameters, whether `save` or `onesided fit` wrote the folder."""
     if not (folder / ESTIMATOR).exists():
         names = list(model.feature_names) or None
         return Saved(_parameters_of_run(folder, model), [0, 1], names)
-    content = read_json(folder / ESTIMATOR)
     try:
-        saved = Saved(**content)
-    except TypeError as error:
-        raise CheckpointError(f"{folder / ESTIMATOR} is damaged ({error}).") from None
-    _check_saved(saved, folder / ESTIMATOR)
-    return saved
-
-
-def _check_saved(saved: Saved, path: Path) -> None:
-    names = saved.feature_names
-    sound = {
-        "parameters": isinstance(saved.parameters, dict),
-        "classes": isinstance(saved.classes, list) and len(saved.classes) == 2,
-        "feature_names": names is None
-        or (isinstance(names, list) and all(isinstance(name, str) for name in names)),
-    }
-    for entry, is_sound in sound.items():
-        if not is_sound:
-            raise CheckpointError(
-                f"{path} is damaged: '{entry}' is not what an estimator saves. Restore it, or fit "
-                "and save again."
-            )
+        return Saved(**read_json(folder / ESTIMATOR))
+    except ValidationError as error:
+        entry = error.errors(include_url=False)[0]["loc"][0]
+        raise CheckpointError(
+            f"{folder / ESTIMATOR} is damaged: '{entry}' is not what an estimator saves. Restore "
+            "it, or fit and save again."
+        ) from None
 
 
 def read_evaluation(folder: Path) -> tuple[dict[str, Any], PUEvaluation | None]:
-    """Return `result.json` and the evaluation in it; nothing, where there is none."""
+    """Return `result.json` and the evaluation in it; {} and None where there is none."""
     if not (folder / RESULT).exists():
         return {}, None
     result = read_result(folder)
     if result["pu"] is None:
         return result, None
     alarm, warnings = result["pu"]["degenerate"], tuple(result["warnings"])
-    figures = read_figures({**result, "known_negatives": None})  # which are not held-out P and U
+    figures = read_figures({**result, "known_negatives": None})  # not of held-out P and U
     return result, PUEvaluation(figures, alarm, warnings)
 
 
 def packed(predictor: Predictor, model: ModelDescription) -> Files:
-    """Return the model files as bytes: a pickle that any device and version can open."""
+    """Return the model files as bytes, so that any device and version can open the pickle."""
     with TemporaryDirectory() as folder:
         save_model(Path(folder), predictor.method, model, embedder=predictor.embedder)
         return {name: (Path(folder) / name).read_bytes() for name in (WEIGHTS, DESCRIPTION)}
@@ -137,13 +117,12 @@ def _parameters_of_run(folder: Path, model: ModelDescription) -> dict[str, Any]:
     """Return parameters that would repeat a run of `onesided fit` on data like its own."""
     kind = None if model.kind == "vector" else model.kind
     if not (folder / CONFIG).exists():
-        # Model files alone predict as well; someone may have copied just these.
-        settings = {"method": model.settings, "backbone": model.backbone.model_dump(mode="json")}
-        settings["backbone"].pop("name")
+        # Model files alone are enough to predict: a copy may hold only these.
+        backbone = model.backbone.model_dump(mode="json", exclude={"name"})
         return {
             "method": model.method,
             "backbone": model.backbone.name,
-            "settings": settings,
+            "settings": {"method": model.settings, "backbone": backbone},
             "kind": kind,
         }
     config = RunConfig.from_settings(read_toml(folder / CONFIG), CONFIG)

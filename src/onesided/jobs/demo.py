@@ -8,7 +8,7 @@ from onesided.jobs.fit import FitResult, fit_settings
 from onesided.jobs.settings import PathLike
 from onesided.report import write_report
 from onesided.run.compare import write_comparison
-from onesided.run.demo import demo_settings
+from onesided.run.presets import demo_settings
 
 METHODS = ("ncpu", "ce")
 SEEDS = (0, 1, 2)

@@ -61,7 +61,7 @@ def rank(
         )
     if page:
         _write_page(page, items, ranking)
-    for sentence in skipped_lines(ranking.told[:5]):
+    for sentence in skipped_lines(ranking.first_skipped[:5]):
         monitor.note(sentence)
     if ranking.skipped_file:
         monitor.note(f"All that was skipped is listed in {ranking.skipped_file}.")

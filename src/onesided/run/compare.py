@@ -1,4 +1,4 @@
-"""Other methods beside the one that was asked for, on the same split: is it worth it?"""
+"""Runs of other methods beside the main one, on the same split."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from onesided.core.config import Settings
 from onesided.core.errors import ConfigError
 from onesided.methods import method_named
 from onesided.metrics.threshold_rules import ThresholdRule
-from onesided.run.decisions import new_threshold, set_threshold
+from onesided.run.decisions import NewThreshold
 from onesided.run.folder import COMPARISON, RESULT
 from onesided.storage.atomic import write_json
 
@@ -19,7 +19,7 @@ KEPT = ("method", "seed", "test", "pu", "seconds")
 
 
 def compared_names(names: Sequence[str] | None, main: str) -> list[str]:
-    """Return the methods to train beside the main one, each known and none twice."""
+    """Return the methods to train beside the main one, without duplicates."""
     if names is None:
         return []
     chosen = list(dict.fromkeys(name.strip() for name in names if name.strip()))
@@ -28,7 +28,9 @@ def compared_names(names: Sequence[str] | None, main: str) -> list[str]:
     for name in chosen:
         method_named(name)
         if name == main:
-            raise ConfigError(f"--compare names {name}, which is the method of the run itself.")
+            raise ConfigError(
+                f"--compare names {name}, which is the method of the run itself. Leave it out."
+            )
     return chosen
 
 
@@ -38,12 +40,12 @@ def baseline_settings(given: Mapping[str, Any], name: str) -> Settings:
 
 
 def comparison_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what a table of runs is made from, one row per `result.json`."""
+    """Return the rows of a table of runs, one per `result.json`."""
     return [{key: result[key] for key in KEPT} for result in results]
 
 
 def write_comparison(folder: Path, results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Write `compare.json` into the folder of the main run, unless it says the same already."""
+    """Write `compare.json` into the folder of the main run, unless it is up to date."""
     rows = comparison_rows(results)
     if read_comparison(folder) != rows:
         write_json(folder / COMPARISON, rows)
@@ -53,13 +55,13 @@ def write_comparison(folder: Path, results: Sequence[Mapping[str, Any]]) -> list
 def move_thresholds(folder: Path, rule: ThresholdRule) -> dict[str, Any]:
     """Give a run and the runs beside it thresholds by one rule; return the run's new result."""
     beside = sorted(path.parent for path in (folder / COMPARED).glob(f"*/{RESULT}"))
-    for path in (folder, *beside):
-        new_threshold(path, rule)  # what one of them refuses is told before any is changed
-    result = set_threshold(folder, rule)
-    if beside:
-        others = {path.name: set_threshold(path, rule) for path in beside}
-        before = [row["method"] for row in read_comparison(folder) if row["method"] in others]
-        write_comparison(folder, [result, *(others[name] for name in before)])
+    # All are read before one is changed: an error changes none.
+    new = [NewThreshold.of(path, rule) for path in (folder, *beside)]
+    result, *others = [one.write() for one in new]
+    if others:
+        by_name = {path.name: other for path, other in zip(beside, others, strict=True)}
+        before = [row["method"] for row in read_comparison(folder) if row["method"] in by_name]
+        write_comparison(folder, [result, *(by_name[name] for name in before)])
     return result
 
 
@@ -68,5 +70,5 @@ def read_comparison(folder: Path) -> list[dict[str, Any]]:
     try:
         rows = json.loads((folder / COMPARISON).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return []  # whoever needs it makes it again from the results
+        return []  # the next comparison writes it again
     return rows if isinstance(rows, list) else []

@@ -1,13 +1,13 @@
-"""What a run is: data, method, network, prior, training, seed. All of it, and nothing else.
+"""The settings of a run: data, method, backbone, prior, training, seed.
 
-`config.toml` of a run folder is this, written out; `onesided fit --config` repeats it.
+`config.toml` of a run folder holds them; `onesided fit --config` repeats the run.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from pydantic import Field
 
@@ -33,7 +33,7 @@ class SetConfig(SplitRecipe):
     name: str
     """Name of the data set, see onesided data list."""
     root: str | None = None
-    """Folder that holds its files; no part of the run's identity."""
+    """Folder that holds its files; not a part of the run's identity."""
 
 
 class OwnConfig(Config):
@@ -44,9 +44,9 @@ class OwnConfig(Config):
     positive_folder: str | None = None
     """Folder of positives."""
     unlabelled_folder: str | None = None
-    """Folder of everything else."""
+    """Folder of the unlabelled pool."""
     negative_folder: str | None = None
-    """Folder of known negatives: taught to methods that use them, and for evaluation."""
+    """Folder of known negatives: for training, where the method uses them, and for evaluation."""
     test_folder: str | None = None
     """Folder with two folders `positive` and `negative`, for reporting."""
     table: str | None = None
@@ -56,11 +56,11 @@ class OwnConfig(Config):
     largest_side: int = Field(default=128, ge=8, le=1024)
     """Largest side that is chosen from the data."""
     held_out: float = Field(default=0.2, ge=0, lt=0.9)
-    """Share of P, U and known negatives kept out of training, to tell whether it worked."""
+    """Share of P, U and known negatives held out of training, for evaluation."""
     tolerate: float = Field(default=0.05, ge=0, le=1)
     """Share of files of a folder that may be unreadable."""
     scenario: Scenario = "single-set"
-    """Whether U is what remains of one set after labelling, or a sample of its own."""
+    """Whether U is the rest of one set after labelling, or a separate sample."""
     seed: int = 57
     """Seed of the division into training and held-out parts."""
 
@@ -73,15 +73,15 @@ class ChipsConfig(Config):
     """Buildings that `onesided map` cut out of images."""
 
     name: Literal["chips"] = "chips"
-    """Cut out by onesided map, which is also how to do the run again."""
+    """Cut out by onesided map; that command also repeats the run."""
     size: int = Field(default=64, ge=8, le=512)
     """Side of a chip in pixels."""
     margin: float = Field(default=0.5, ge=0, le=8)
-    """Surroundings of a building on each side, in its own sizes."""
+    """Surroundings of a building on each side, in multiples of its size."""
     held_out: float = Field(default=0.2, ge=0, lt=0.9)
-    """Share of the marked buildings kept out of training, with all their neighbours."""
+    """Share of the marked buildings held out of training, with all their neighbours."""
     scenario: Scenario = "single-set"
-    """The marked buildings are some of all buildings of the place."""
+    """The marked buildings are some of all buildings of the area."""
     seed: int = Field(default=57, ge=0, lt=2**32)
     """Seed of the division into training and held-out parts."""
 
@@ -99,6 +99,8 @@ FIRST_NAMES = {
     "held_out_positives": "validation_positives",
     "held_out_unlabelled": "validation_unlabelled",
 }
+PUBLISHED = ("positive_classes", "positives", "unlabelled", "prior", *FIRST_NAMES)
+"""Settings of the data that a published set brings with it."""
 PATHS = frozenset(
     {"root", "positive_folder", "unlabelled_folder", "negative_folder", "test_folder", "table"}
 )
@@ -106,7 +108,7 @@ PATHS = frozenset(
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything that decides how a run comes out."""
+    """Everything that decides the result of a run."""
 
     data: DataConfig
     method_name: str
@@ -119,7 +121,7 @@ class RunConfig:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], where: str = "configuration") -> Self:
-        """Build the configuration, or say in one sentence which setting is wrong."""
+        """Build the configuration, or raise with one sentence on the wrong setting."""
         known = ("data", "method", "backbone", "train", "prior", "seed", "threshold")
         for key in settings:
             if key in RENAMED:
@@ -147,7 +149,7 @@ class RunConfig:
         )
 
     def to_settings(self) -> Settings:
-        """Return what `config.toml` holds."""
+        """Return the content of `config.toml`."""
         return {
             "seed": self.seed,
             "prior": self.prior,
@@ -162,22 +164,25 @@ class RunConfig:
         }
 
     def fingerprint(self) -> str:
-        """Return a hash of every setting that changes results; places of files do not."""
+        """Return a hash of every setting that changes results; paths do not."""
         settings = self.to_settings()
         if self.threshold == HALF:
-            del settings["threshold"]  # runs from before there was a choice stay the same runs
-        settings["data"] = {k: v for k, v in settings["data"].items() if k not in PATHS}
+            del settings["threshold"]  # older runs had no such setting and keep their identity
         del settings["backbone"]
-        settings["network"] = self.backbone.identity()
         # Under the names they first had: a run keeps its identity when a setting is renamed.
-        settings["data"] = {FIRST_NAMES.get(k, k): v for k, v in settings["data"].items()}
+        settings["network"] = self.backbone.identity()
+        settings["data"] = {
+            FIRST_NAMES.get(key, key): value
+            for key, value in settings["data"].items()
+            if key not in PATHS
+        }
         for key in ("device", "save_minutes", "tensorboard"):
             settings["train"].pop(key)
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 def data_config(settings: Mapping[str, Any], where: str) -> DataConfig:
-    """Return the data settings, with a published set's own numbers where none are given."""
+    """Return the data settings, with a published set's own numbers where none is given."""
     _check_table("data", settings, where)
     name = settings.get("name")
     where = f"{where} [data]"
@@ -189,18 +194,11 @@ def data_config(settings: Mapping[str, Any], where: str) -> DataConfig:
         return ChipsConfig.from_settings(settings, where)
     if name is None:
         raise ConfigError(
-            "No data was named. Give two folders (-p and -u), a table (--table), or a data set "
+            "No data was given. Give two folders (-p and -u), a table (--table), or a data set "
             "(--data); onesided data list shows them."
         )
     entry = source_named(name)
-    published = {
-        "positive_classes": entry.positive_classes,
-        "positives": entry.positives,
-        "unlabelled": entry.unlabelled,
-        "prior": entry.prior,
-        "held_out_positives": entry.held_out_positives,
-        "held_out_unlabelled": entry.held_out_unlabelled,
-    }
+    published = {key: getattr(entry, key) for key in PUBLISHED}
     return SetConfig.from_settings({**published, **settings}, where)
 
 
@@ -213,24 +211,23 @@ def _check_table(name: str, settings: object, where: str) -> None:
 
 
 def check_prior(value: object) -> Prior:
-    """Return a prior between 0 and 1, or the name of the way to find one."""
-    match value:
-        case "auto" | "km2" | "km1" | "truth":
-            return value
-        case str() if (number := _as_number(value)) is not None:
-            return check_prior(number)
-        case bool():
-            pass
-        case int() | float():
-            if 0 < value < 1:
-                return float(value)
-            raise ConfigError(
-                f"The prior is {value:g}. It is the share of positives among the unlabelled and "
-                'lies between 0 and 1; use "auto" to estimate it.'
-            )
-    raise ConfigError(
-        f"The prior is {value!r}; expected a number between 0 and 1, or auto, km2, km1."
-    )
+    """Return a prior between 0 and 1, or the name of an estimator."""
+    if value in ("auto", "km2", "km1", "truth"):
+        return cast("Prior", value)
+    try:
+        number = None if isinstance(value, bool) else float(cast("float", value))
+    except (TypeError, ValueError):
+        number = None
+    if number is None:
+        raise ConfigError(
+            f"The prior is {value!r}; expected a number between 0 and 1, or auto, km2, km1."
+        )
+    if not 0 < number < 1:
+        raise ConfigError(
+            f"The prior is {number:g}. It is the share of positives among the unlabelled and "
+            'lies between 0 and 1; use "auto" to estimate it.'
+        )
+    return number
 
 
 def storable(path: str) -> str:
@@ -240,13 +237,6 @@ def storable(path: str) -> str:
     except UnicodeEncodeError:
         return printable(path)
     return path
-
-
-def _as_number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _check_seed(value: object) -> int:

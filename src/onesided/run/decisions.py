@@ -1,7 +1,7 @@
 """The decision threshold of a run: chosen by a rule, stored with the model, open to change.
 
-Everything that depends on it (decisions, figures, alarms) is made from stored scores, so a
-finished run gets another threshold in a second, without its data and without its truth.
+Everything that depends on it (decisions, figures, alarms) is computed from stored scores. So a
+finished run gets another threshold in a second, without its data and without true classes.
 """
 
 import csv
@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from onesided.core.config import read_toml
-from onesided.core.errors import ConfigError, DataError, OnesidedError
+from onesided.core.errors import ConfigError, DataError
 from onesided.engine.model_file import DESCRIPTION, ModelDescription, write_description
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.registry import OWN_SCORES
@@ -27,6 +27,7 @@ from onesided.metrics.threshold_rules import (
     top_k_threshold,
 )
 from onesided.run.folder import (
+    AGAIN,
     CONFIG,
     REPORT_DATA,
     RESULT,
@@ -36,9 +37,8 @@ from onesided.run.folder import (
     read_result,
 )
 from onesided.run.gallery import map_roles
-from onesided.run.own_scores import NoPrior, own_prior
-from onesided.run.prior import PriorUsed
-from onesided.run.scored import UNREADABLE, Scored, arrays_of, entries_at, figures_at
+from onesided.run.prior import NoPrior, PriorUsed, own_prior
+from onesided.run.scored import Scored, entries_at, figures_at, read_arrays
 from onesided.storage.atomic import write_arrays, write_json, write_text
 from onesided.storage.table import csv_lines
 
@@ -53,12 +53,12 @@ class Chosen:
 
     @property
     def sentence(self) -> str:
-        """What people are told."""
+        """Threshold, rule and reason."""
         return f"Threshold {self.value:.6g} by the rule {self.rule}: {self.reason}"
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What has to be told: nothing where the model's own half decides."""
+        """The sentence, but none for the usual threshold of 0.5."""
         return () if self.rule == HALF else (self.sentence,)
 
     def to_json(self, chosen_by: str) -> dict[str, str]:
@@ -67,7 +67,7 @@ class Chosen:
 
 
 def check_rule(rule: ThresholdRule, *, unlabelled: int, held_out: bool) -> None:
-    """Refuse a rule that this data cannot follow; before training rather than after."""
+    """Refuse a rule that this data cannot follow, before training rather than after."""
     if rule.needs_held_out and not held_out:
         remedy = "Give a prior, as in prior=0.3, or set" if rule.name == "prior" else "Set"
         raise ConfigError(
@@ -87,40 +87,30 @@ def choose_threshold(rule: ThresholdRule, scored: Scored, prior: float | None) -
 
     Args:
         rule: How to choose.
-        scored: The scores; test and known negatives are not looked at.
-        prior: Class prior that the method or the user named; None estimates one by BBE on
-            the held-out scores of this very model, where the rule needs one.
+        scored: The scores; those of the test part and of known negatives are not used.
+        prior: Class prior of the method or the user; None estimates one by BBE on the held-out
+            scores of this model, where the rule needs one.
     """
     unlabelled = scored.unlabelled
     check_rule(rule, unlabelled=len(unlabelled), held_out=scored.held_out is not None)
-    pair = scored.held_out_pair()
+    pair, number = scored.held_out_pair(), rule.value
     match rule.name:
         case "fixed":
-            assert rule.value is not None
-            return Chosen(rule.value, rule, _fixed_words(rule.value))
+            assert number is not None
+            found = number, _fixed_words(number)
         case "top-k":
-            assert rule.value is not None
-            return _top_k(rule, unlabelled, int(rule.value))
+            assert number is not None
+            found = _top_k(unlabelled, int(number))
         case "prior":
-            return _by_prior(rule, unlabelled, pair, prior)
+            found = _by_prior(number, unlabelled, pair, prior)
         case "max-f1":
             assert pair is not None
-            return _max_f1(rule, *pair)
+            found = _max_f1(*pair)
         case "recall":
+            assert number is not None
             assert pair is not None
-            return _by_recall(rule, *pair)
-
-
-def threshold_after_training(rule: ThresholdRule, scored: Scored, prior: float | None) -> Chosen:
-    """Return the threshold of a rule, or a half where these scores do not tell it.
-
-    A refusal would cost the training that came before, and the threshold can be moved later.
-    """
-    try:
-        return choose_threshold(rule, scored, prior)
-    except NoThreshold as untold:
-        half = choose_threshold(HALF, scored, None)
-        return replace(half, rule=rule, reason=f"{untold} For now a half decides.")
+            found = _by_recall(number, *pair)
+    return Chosen(found[0], rule, found[1])
 
 
 def _fixed_words(value: float) -> str:
@@ -129,7 +119,19 @@ def _fixed_words(value: float) -> str:
     return f"A score above {value:g} means positive, as given."
 
 
-def _top_k(rule: ThresholdRule, scores: np.ndarray, count: int) -> Chosen:
+def threshold_after_training(rule: ThresholdRule, scored: Scored, prior: float | None) -> Chosen:
+    """Return the threshold of a rule, or 0.5 where these scores give none.
+
+    An error would lose the training that came before, and the threshold can be moved later.
+    """
+    try:
+        return choose_threshold(rule, scored, prior)
+    except NoThreshold as error:
+        half = choose_threshold(HALF, scored, None)
+        return replace(half, rule=rule, reason=f"{error} For now the threshold is 0.5.")
+
+
+def _top_k(scores: np.ndarray, count: int) -> tuple[float, str]:
     value = top_k_threshold(scores, count)
     called = int((scores > value).sum())
     words = f"{called} of {len(scores)} unlabelled items that were scored lie above it."
@@ -137,22 +139,22 @@ def _top_k(rule: ThresholdRule, scores: np.ndarray, count: int) -> Chosen:
         below = scores[scores <= value]
         tied = int((scores == below.max()).sum())
         words = (
-            f"{words[:-1]}, not {count}: {tied} items have the same score at the cut, and all of "
-            "them stay below."
+            f"{words[:-1]}, not {count}: {tied} items have the same score at the threshold, and "
+            "all of them stay below."
         )
-    return Chosen(value, rule, words)
+    return value, words
 
 
 def _by_prior(
-    rule: ThresholdRule,
+    given: float | None,
     unlabelled: np.ndarray,
     pair: tuple[np.ndarray, np.ndarray] | None,
     known: float | None,
-) -> Chosen:
-    # Held-out items where there are some: of those it was trained on, a model that learns
-    # labels by heart calls too few positive.
+) -> tuple[float, str]:
+    # On held-out items where there are some: a model that memorises labels calls too few of its
+    # training items positive.
     scores, what = (unlabelled, "") if pair is None else (pair[1], "held-out ")
-    prior, origin = rule.value, "as given"
+    prior, origin = given, "as given"
     if prior is None and known is not None:
         prior, origin = known, "the prior of this run"
     if prior is None:
@@ -160,8 +162,8 @@ def _by_prior(
         estimate = own_prior(*pair)
         if isinstance(estimate, NoPrior):
             raise NoThreshold(
-                f"No threshold by the prior: {estimate}. Name it, as in prior=0.3, or choose by "
-                "another rule, as recall=0.9."
+                f"No threshold by the prior: {estimate}. Give it, as in prior=0.3, or choose "
+                "another rule, such as recall=0.9."
             )
         prior = estimate.value
         origin = (
@@ -170,128 +172,103 @@ def _by_prior(
         )
     value = prior_threshold(scores, prior)
     called = int((scores > value).sum())
-    return Chosen(
-        value,
-        rule,
+    return value, (
         f"{called} of {len(scores)} {what}unlabelled items lie above it, a share of "
-        f"{called / len(scores):.3f}; the prior is {prior:.3f} ({origin}).",
+        f"{called / len(scores):.3f}; the prior is {prior:.3f} ({origin})."
     )
 
 
-def _max_f1(rule: ThresholdRule, positive: np.ndarray, unlabelled: np.ndarray) -> Chosen:
+def _max_f1(positive: np.ndarray, unlabelled: np.ndarray) -> tuple[float, str]:
     value = lee_liu_threshold(positive, unlabelled)
     lowest = min(part[part > value].min(initial=np.inf) for part in (positive, unlabelled))
     reached = float(lee_liu(positive, unlabelled, np.array([lowest]))[0])
-    return Chosen(
-        value,
-        rule,
+    return value, (
         f"It maximises recall^2 / share of U called positive (Lee and Liu, no prior needed) at "
         f"{reached:.3f} on {len(positive)} held-out positives and {len(unlabelled)} held-out "
-        "unlabelled items. Figures from the same items are a little too good.",
+        "unlabelled items. Figures from the same items are biased slightly high."
     )
 
 
-def _by_recall(rule: ThresholdRule, positive: np.ndarray, unlabelled: np.ndarray) -> Chosen:
-    assert rule.value is not None
-    value = recall_threshold(positive, unlabelled, rule.value)
+def _by_recall(recall: float, positive: np.ndarray, unlabelled: np.ndarray) -> tuple[float, str]:
+    value = recall_threshold(positive, unlabelled, recall)
     found = int((positive > value).sum())
     low, high = clopper_pearson(found, len(positive))
-    return Chosen(
-        value,
-        rule,
+    return value, (
         f"{found} of {len(positive)} held-out positives lie above it: a recall of "
-        f"{found / len(positive):.3f}, 95 % interval {low:.3f} to {high:.3f}.",
+        f"{found / len(positive):.3f}, 95 % interval {low:.3f} to {high:.3f}."
     )
-
-
-def set_threshold(run: Path, rule: ThresholdRule) -> dict[str, Any]:
-    """Give a finished run another threshold; return its new `result.json`.
-
-    The result is written last: killed before, the same command does everything again.
-    """
-    result, scored = read_result(run), Scored.load(run / SCORED)
-    prior = PriorUsed.of_result(result)
-    chosen = new_threshold(run, rule)
-    told = (result.get("threshold_rule") or {}).get("explained")
-    notices = [text for text in result.get("notices", []) if text != told]
-    evaluation = figures_at(scored, chosen.value, scenario=result["scenario"], prior=prior)
-    StoredFiles.read(run, scored).write(scored, chosen.value)
-    changed = {
-        **result,
-        **entries_at(scored, chosen.value, evaluation, prior),
-        "threshold_rule": chosen.to_json("onesided evaluate"),
-        "notices": [*notices, *chosen.notices],
-    }
-    write_json(run / RESULT, changed)
-    return changed
-
-
-def new_threshold(run: Path, rule: ThresholdRule) -> Chosen:
-    """Return the threshold that a finished run would get, or refuse; writes nothing."""
-    prior = PriorUsed.of_result(read_result(run))
-    named = _given_prior(run) if prior is None else prior.value
-    if prior is not None and prior.origin == OWN_SCORES:
-        named = None  # nobody named it; the rule estimates it again, and says so
-    scored = Scored.load(run / SCORED)
-    StoredFiles.read(run, scored)  # refuses what could not be written again
-    return choose_threshold(rule, scored, named)
-
-
-def _given_prior(run: Path) -> float | None:
-    """Return the number that the user named for a method that did not need it, if any."""
-    prior = read_toml(run / CONFIG).get("prior") if (run / CONFIG).exists() else None
-    return prior if isinstance(prior, float) else None
 
 
 @dataclass(frozen=True)
-class StoredFiles:
-    """The files of a finished run that follow its threshold: all are read before one is written.
+class NewThreshold:
+    """Another threshold for a finished run: all is read and checked, and nothing yet written.
 
-    Attributes:
-        run: The folder.
-        model: `model.json`.
-        columns: First line of `scores.csv`.
-        rows: Its other lines, in the order of their full scores.
-        arrays: `report.npz`, None where there is none.
+    A damaged file is refused before any other is changed.
     """
 
     run: Path
-    model: ModelDescription
-    columns: list[str]
-    rows: list[list[str]]
-    arrays: dict[str, np.ndarray] | None
+    result: dict[str, Any]  # result.json
+    scored: Scored  # scores.npz
+    prior: PriorUsed | None
+    chosen: Chosen
+    model: ModelDescription  # model.json
+    columns: list[str]  # first line of scores.csv
+    rows: list[list[str]]  # its other lines, best score first
+    arrays: dict[str, np.ndarray] | None  # report.npz
 
     @classmethod
-    def read(cls, run: Path, scored: Scored) -> Self:
-        """Read them, or refuse: a damaged file must not leave the others half moved."""
+    def of(cls, run: Path, rule: ThresholdRule) -> Self:
+        """Read the run and choose its threshold, or raise."""
+        result, scored = read_result(run), Scored.load(run / SCORED)
+        prior = PriorUsed.of_result(result)
+        known = _given_prior(run) if prior is None else prior.value
+        if prior is not None and prior.origin == OWN_SCORES:
+            known = None  # it was not given; the rule estimates it again, and says so
         model = ModelDescription.from_settings(read_json(run / DESCRIPTION), DESCRIPTION)
         columns, rows = _read_decisions(run / SCORES, len(scored.unlabelled))
-        return cls(run, model, columns, rows, _read_report_data(run / REPORT_DATA))
+        arrays = read_arrays(run / REPORT_DATA) if (run / REPORT_DATA).exists() else None
+        chosen = choose_threshold(rule, scored, known)
+        return cls(run, result, scored, prior, chosen, model, columns, rows, arrays)
 
-    def write(self, scored: Scored, threshold: float) -> None:
-        """Write them for another threshold."""
-        changed = self.model.model_copy(update={"threshold": threshold})
-        write_description(self.run, changed)
-        called = int((scored.unlabelled > threshold).sum())
-        place = self.columns.index("decision")
-        decided = [list(row) for row in self.rows]
-        for number, row in enumerate(decided):
-            row[place] = "positive" if number < called else "negative"
-        write_text(self.run / SCORES, csv_lines([self.columns, *decided]))
-        if self.arrays is not None:
-            self._write_report_data(self.arrays, scored, threshold)
+    def write(self) -> dict[str, Any]:
+        """Change the files of the run; return the new `result.json`.
 
-    def _write_report_data(
-        self, arrays: dict[str, np.ndarray], scored: Scored, threshold: float
-    ) -> None:
-        """Bring the map of features up to date, and leave out the pictures nearest the threshold.
-
-        Those were chosen for the old one, and the pictures of the others are not in the run.
+        The result is written last: killed before, the same command does everything again.
         """
-        kept = {name: array for name, array in arrays.items() if not name.startswith("threshold_")}
-        if "embedding_role" in kept:
-            kept["embedding_role"] = map_roles(scored.train_labelled, scored.train, threshold)
-        write_arrays(self.run / REPORT_DATA, kept)
+        result, scored, threshold = self.result, self.scored, self.chosen.value
+        evaluation = figures_at(scored, threshold, scenario=result["scenario"], prior=self.prior)
+        old = (result.get("threshold_rule") or {}).get("explained")
+        notices = [text for text in result.get("notices", []) if text != old]
+        write_description(self.run, self.model.model_copy(update={"threshold": threshold}))
+        self._write_decisions(int((scored.unlabelled > threshold).sum()))
+        if self.arrays is not None:
+            # The pictures nearest the old threshold go: the run holds none nearest the new one.
+            kept = {name: part for name, part in self.arrays.items() if name[:10] != "threshold_"}
+            if "embedding_role" in kept:
+                kept["embedding_role"] = map_roles(scored.train_labelled, scored.train, threshold)
+            write_arrays(self.run / REPORT_DATA, kept)
+        changed = {
+            **result,
+            **entries_at(scored, threshold, evaluation, self.prior),
+            "threshold_rule": self.chosen.to_json("onesided evaluate"),
+            "notices": [*notices, *self.chosen.notices],
+        }
+        write_json(self.run / RESULT, changed)
+        return changed
+
+    def _write_decisions(self, called: int) -> None:
+        at = self.columns.index("decision")
+        decided = [
+            [*row[:at], "positive" if number < called else "negative", *row[at + 1 :]]
+            for number, row in enumerate(self.rows)
+        ]
+        write_text(self.run / SCORES, csv_lines([self.columns, *decided]))
+
+
+def _given_prior(run: Path) -> float | None:
+    """Return the prior that the user gave to a method that does not need it, if any."""
+    prior = read_toml(run / CONFIG).get("prior") if (run / CONFIG).exists() else None
+    return prior if isinstance(prior, float) else None
 
 
 def _read_decisions(path: Path, items: int) -> tuple[list[str], list[list[str]]]:
@@ -302,19 +279,5 @@ def _read_decisions(path: Path, items: int) -> tuple[list[str], list[list[str]]]
         if len(rows) != items or any(len(row) != len(columns) for row in rows):
             raise ValueError(f"expected {items} rows of {len(columns)} cells, as the run wrote it")
     except (OSError, ValueError, csv.Error) as error:
-        raise DataError(
-            f"{path} cannot be read ({error}). Restore it, or train again with --overwrite."
-        ) from None
+        raise DataError(f"{path} cannot be read ({error}). {AGAIN}") from None
     return columns, rows
-
-
-def _read_report_data(path: Path) -> dict[str, np.ndarray] | None:
-    if not path.exists():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return arrays_of(archive)
-    except UNREADABLE as error:
-        raise OnesidedError(
-            f"{path} cannot be read ({error}). Restore it, or train again with --overwrite."
-        ) from None

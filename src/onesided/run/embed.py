@@ -1,12 +1,13 @@
-"""Frozen networks: every image is looked at once, and what is learned from is its features.
+"""Frozen backbones: the method trains on features, which are computed once.
 
-A frozen backbone says the same of an image in every epoch. So the images go
-through it once, into `features.npy`, and the method trains on vectors, which a processor
-without a graphics card does in minutes. Views are then made of vectors, not of images.
+A frozen backbone gives the same features for an image in every epoch. So they are computed
+once, into `features.npy`, and the method trains on vectors, which takes minutes on a CPU. Views
+are then made of vectors, not of images.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import CheckpointError, ConfigError
-from onesided.data.problem.dataset import Joined, Selection
+from onesided.data.problem.dataset import Selection
 from onesided.engine.embed import features_of
 from onesided.engine.train_config import choose_device
 from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
@@ -29,13 +30,12 @@ from onesided.storage.progress import Progress
 def embed(
     problem: Problem, *, cache: Path | None = None, progress: Progress | None = None
 ) -> Problem:
-    """Return the problem as the network that learns sees it: as it is, or as features.
+    """Return the problem with features for images, or as it is where no backbone is frozen.
 
     Args:
-        problem: Its settings say whether a frozen network stands before the one that learns.
-        cache: File of features, read if it is there and else written; None keeps them in
-            memory.
-        progress: Told how many of how many images are done.
+        problem: Its settings say whether the backbone is frozen.
+        cache: File of features, written if it does not exist; None keeps them in memory.
+        progress: Called with how many images are done and how many there are.
     """
     backbone, loaded = problem.config.backbone, problem.data
     if not backbone.freeze:
@@ -43,13 +43,13 @@ def embed(
     embedder = build_embedder(backbone, loaded)
     images = _Images(problem)
     device = choose_device(problem.config.train.device)
-    pieces = images.through(embedder, device, progress or (lambda done, total: None))
+    chunks = images.through(embedder, device, progress or (lambda done, total: None))
     if cache is None:
-        features = np.concatenate(list(pieces))
+        features = np.concatenate(list(chunks))
     else:
         shape = (len(images), embedder.width)
         if rank() == 0 and not cache.exists():
-            write_features(cache, shape, pieces)
+            write_features(cache, shape, chunks)
         wait_for_all()
         features = read_features(cache, shape)
     seen = images.replaced_by(features, problem)
@@ -66,7 +66,7 @@ def embed(
 
 
 def build_embedder(backbone: BackboneConfig, loaded: LoadedData) -> Backbone:
-    """Return the network that stands still, with its weights."""
+    """Return the frozen backbone, with its weights."""
     shape = loaded.split.sample_shape
     if len(shape) != 3:
         raise ConfigError(
@@ -79,45 +79,38 @@ def build_embedder(backbone: BackboneConfig, loaded: LoadedData) -> Backbone:
 
 
 class _Images:
-    """All images of a data set, each once, however many parts it is in."""
+    """All images of a problem, each once, though several parts may hold it."""
 
     def __init__(self, problem: Problem) -> None:
-        self.pools: list[np.ndarray | Joined] = []
-        self.rows: list[np.ndarray] = []
+        self.parts: dict[int, Selection] = {}  # by identity of the pool
         for selection in _selections(problem):
-            number = self._number_of(selection.pool)
-            self.rows[number] = np.union1d(self.rows[number], selection.index)
+            known = self.parts.get(id(selection.pool), selection)
+            index = np.union1d(known.index, selection.index)
+            self.parts[id(selection.pool)] = Selection(selection.pool, index)
 
     def __len__(self) -> int:
-        return sum(map(len, self.rows))
-
-    def _number_of(self, pool: np.ndarray | Joined) -> int:
-        for number, known in enumerate(self.pools):
-            if known is pool:
-                return number
-        self.pools.append(pool)
-        self.rows.append(np.empty(0, dtype=np.int64))
-        return len(self.pools) - 1
+        return sum(map(len, self.parts.values()))
 
     def through(
         self, embedder: Backbone, device: torch.device, progress: Progress
     ) -> Iterator[np.ndarray]:
-        """Yield the features of all images, piece by piece."""
+        """Yield the features of all images, a chunk at a time."""
         done = 0
-        for pool, rows in zip(self.pools, self.rows, strict=True):
-            for piece in features_of(embedder, Selection(pool, rows), device):
-                done += len(piece)
+        for part in self.parts.values():
+            for chunk in features_of(embedder, part, device):
+                done += len(chunk)
                 progress(done, len(self))
-                yield piece
+                yield chunk
 
     def replaced_by(self, features: np.ndarray, problem: Problem) -> Problem:
-        """Return the problem with every selection of images as one of features."""
-        before = np.concatenate([[0], np.cumsum([len(rows) for rows in self.rows])])
+        """Return the problem with features in place of images."""
+        ends = accumulate(map(len, self.parts.values()), initial=0)
+        before = dict(zip(self.parts, ends, strict=False))
 
         def of(selection: Selection) -> Selection:
-            number = self._number_of(selection.pool)
-            place = np.searchsorted(self.rows[number], selection.index)
-            return Selection(features, (before[number] + place).astype(np.int64))
+            key = id(selection.pool)
+            at = np.searchsorted(self.parts[key].index, selection.index)
+            return Selection(features, (before[key] + at).astype(np.int64))
 
         seen: Problem = _with_selections(problem, of)
         return seen
@@ -132,7 +125,7 @@ def _selections(part: object) -> Iterator[Selection]:
 
 
 def _with_selections(part: Any, change: Callable[[Selection], Selection]) -> Any:  # noqa: ANN401
-    """Return a part of the data with its selections changed, however deep they are."""
+    """Return a part of the data with every selection in it changed."""
     if isinstance(part, Selection):
         return change(part)
     if not is_dataclass(part) or isinstance(part, type):
@@ -142,28 +135,24 @@ def _with_selections(part: Any, change: Callable[[Selection], Selection]) -> Any
     return replace(part, **{name: new[name] for name in new if new[name] is not old[name]})
 
 
-def write_features(path: Path, shape: tuple[int, int], pieces: Iterator[np.ndarray]) -> None:
-    """Write an .npy file as the pieces come: it may be larger than memory."""
+def write_features(path: Path, shape: tuple[int, int], chunks: Iterator[np.ndarray]) -> None:
+    """Write an .npy file chunk by chunk: it may be larger than memory."""
     header = {"descr": "<f4", "fortran_order": False, "shape": shape}
     with replacing(path) as file:
         np.lib.format.write_array_header_1_0(file, header)
-        for piece in pieces:
-            file.write(piece.astype("<f4").tobytes())
+        for chunk in chunks:
+            file.write(chunk.astype("<f4").tobytes())
 
 
 def read_features(path: Path, shape: tuple[int, int]) -> np.ndarray:
     """Return the features in a file, mapped into memory."""
     try:
         features: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+        if features.shape != shape or features.dtype != np.float32:
+            raise ValueError(f"{features.shape} of {features.dtype} instead of {shape}")
     except (OSError, ValueError, EOFError) as error:
-        raise _damaged(path, str(error)) from None
-    if features.shape != shape or features.dtype != np.float32:
-        raise _damaged(path, f"{features.shape} of {features.dtype} instead of {shape}")
+        raise CheckpointError(
+            f"{path} is damaged ({error}). Remove it and give the same command again: features "
+            "are then computed again."
+        ) from None
     return features
-
-
-def _damaged(path: Path, reason: str) -> CheckpointError:
-    return CheckpointError(
-        f"{path} is damaged ({reason}). Remove it and give the same command again: features "
-        "are computed anew."
-    )

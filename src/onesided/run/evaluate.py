@@ -1,4 +1,4 @@
-"""A finished run against a table of true labels; for reporting only, nothing is chosen by it."""
+"""Compare a finished run with a table of true labels, for reporting only."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ from onesided.storage.table import read_rows
 def compare_with_labels(run: Path, labels: Path) -> dict[str, Any]:
     """Return metrics of the run's decisions on the unlabelled items whose label is listed.
 
-    `figures` holds each true figure beside what the run had estimated without labels.
+    `figures` holds each true figure beside the estimate that the run made without labels.
     """
     result = read_result(run)
     scores = read_scores(run / SCORES, threshold=result["threshold"])
@@ -51,7 +51,7 @@ def compare_with_labels(run: Path, labels: Path) -> dict[str, Any]:
 def _beside(
     estimates: Mapping[str, Figure], true: Mapping[str, float | None]
 ) -> list[dict[str, Any]]:
-    """Return the estimates with what is true; None where there is only one of the two."""
+    """Return each estimate with its true value; None where one of the two is missing."""
     return [
         {**estimates.get(name, Figure(name, None)).to_json(), "true": true[each.truth]}
         for name, each in FIGURES.items()
@@ -62,8 +62,8 @@ def _beside(
 def read_scores(path: Path, *, threshold: float | None = None) -> dict[str, float]:
     """Return item to score from the `scores.csv` of a run.
 
-    Scores are written with nine digits, which may carry one across a threshold close to it.
-    With the threshold given, a score stays on the side that its decision names.
+    Scores are written with nine digits. Rounding may move a score to the other side of the
+    threshold; with the threshold given, it stays on the side of its decision.
     """
     scores: dict[str, float] = {}
     for row in read_rows(path, ("item", "score")):

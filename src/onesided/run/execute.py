@@ -1,29 +1,25 @@
-"""From a problem to a result: embed, prior, build, fit, score, judge, write."""
+"""One run, from a problem to its result: embed, prior, build, fit, score, evaluate, write."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from onesided.core.batch import DataFacts
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import Interrupted
-from onesided.core.rng import generator
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher, fit
 from onesided.engine.log import EpochLog
 from onesided.engine.model_file import ModelDescription, save_model
 from onesided.engine.predict import Predictor
-from onesided.methods.base import Method
+from onesided.engine.train_config import choose_device, choose_precision
 from onesided.metrics.figure import PUEvaluation
-from onesided.nets.build import build_backbone, load_initial_weights, seeded
+from onesided.run.build import build_method
 from onesided.run.decisions import threshold_after_training
-from onesided.run.describe import Trained, describe_model, describe_result
 from onesided.run.embed import embed
-from onesided.run.first_look import show_samples
 from onesided.run.folder import (
     FEATURES,
     LAST,
@@ -38,47 +34,43 @@ from onesided.run.folder import (
 from onesided.run.gallery import save_report_data
 from onesided.run.prior import PriorUsed, find_prior
 from onesided.run.problem import Problem
-from onesided.run.scored import (
-    Scored,
-    entries_at,
-    figures_at,
-    prior_for_estimates,
-)
+from onesided.run.scored import Scored, entries_at, figures_at, prior_for_estimates
 from onesided.storage.atomic import write_json, write_text
 from onesided.storage.table import csv_text
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a finished run says; `content` is `result.json`."""
+    """The folder of a finished run, and the content of its `result.json`."""
 
     folder: Path
     content: dict[str, Any]
 
     @property
     def degenerate(self) -> str | None:
-        """The alarm's sentence, or None."""
+        """Why the model is of no use, None where nothing says so."""
         pu = self.content["pu"]
         return None if pu is None else pu["degenerate"]
 
 
 @dataclass(frozen=True)
-class Finished:
-    """A predictor with its threshold, the scores it gave, and what they say.
-
-    Attributes:
-        predictor: With the threshold that was chosen.
-        model: What `model.json` says.
-        scored: Scores of all there is.
-        evaluation: Of the held-out part; None where nothing is held out.
-        result: What `result.json` says.
-    """
+class Trained:
+    """What training gives: the predictor, the prior that the method used, the seconds it took."""
 
     predictor: Predictor
-    model: ModelDescription
+    prior: PriorUsed | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A trained model with its threshold, its scores, and its evaluation."""
+
+    predictor: Predictor
+    model: ModelDescription  # model.json
     scored: Scored
-    evaluation: PUEvaluation | None
-    result: dict[str, Any]
+    evaluation: PUEvaluation | None  # None where nothing is held out
+    result: dict[str, Any]  # result.json
 
 
 def run(
@@ -88,16 +80,15 @@ def run(
     *,
     features: Path | None = None,
 ) -> RunResult:
-    """Do the run, or go on with it, or return what it already found.
+    """Do the run, or resume it, or return the result that it already has.
 
-    The caller holds the folder meanwhile, see `working_in`.
+    The caller holds the lock of the folder, see `working_in`.
 
     Args:
-        problem: What to train on.
-        place: Where to write.
-        watcher: Told how far it is.
-        features: File of a frozen network's features, where several runs on the same data share
-            one; None keeps them in the run folder.
+        problem: Settings and data.
+        place: The run folder.
+        watcher: Receives progress.
+        features: File of a frozen backbone's features, where several runs share one.
     """
     watcher = watcher or Watcher()
     config, hashes, path = problem.config, problem.hashes(), place.path
@@ -105,9 +96,8 @@ def run(
     if rank() == 0:
         folder.claim(overwrite=place.overwrite)
     wait_for_all()
-    done = folder.finished()
-    if done is not None:
-        return RunResult(path, done)
+    if (result := folder.finished()) is not None:
+        return RunResult(path, result)
     if rank() == 0 and not (path / LAST).exists():
         facts = {"seed": config.seed, "data_hash": hashes.content, "split_hash": hashes.split}
         folder.describe(config, problem.roles(), {**facts, "threads": torch.get_num_threads()})
@@ -120,17 +110,20 @@ def run(
         trained = train(problem, memory=memory, watcher=watcher)
     except Interrupted as stop:
         if place.overwrite:
-            stop.add_remedy("Leave --overwrite out then, or it begins anew.")
+            stop.add_remedy("Leave --overwrite out then, or it starts again from the beginning.")
         raise
-    written = _write(problem, folder, trained) if rank() == 0 else None
+    if rank() == 0:
+        finished = finish(problem, trained)
+        _write(path, problem, finished)
+        result = finished.result
     wait_for_all()
-    result = folder.finished() if written is None else written
+    result = result or folder.finished()
     assert result is not None
     return RunResult(path, result)
 
 
 def run_in_memory(problem: Problem, watcher: Watcher | None = None) -> Finished:
-    """Do the run without a folder: nothing is kept but what is returned."""
+    """Do the run without a folder: it writes nothing and cannot be resumed."""
     problem = embed(problem)
     return finish(problem, train(problem, watcher=watcher))
 
@@ -142,7 +135,15 @@ def train(
     config = problem.config
     needed = config.method.needs.prior
     prior = find_prior(config.prior, problem.split, config.seed) if needed else None
-    method = build_method(problem, prior)
+    method = build_method(
+        config.method,
+        config.backbone.learner(),
+        problem.data,
+        problem.training,
+        batch_size=config.train.batch_size,
+        seed=config.seed,
+        prior=prior.value if prior else None,
+    )
     memory = memory or Memory()
     started = time.monotonic()
     predictor = fit(
@@ -152,70 +153,29 @@ def train(
     return Trained(predictor, prior, memory.log.seconds() or time.monotonic() - started)
 
 
-def build_method(problem: Problem, prior: PriorUsed | None) -> Method:
-    """Return the untrained method; its first weights depend on the seed alone."""
-    config, split = problem.config, problem.training
-    facts = DataFacts(
-        rows=len(split.train),
-        labelled=int(split.train.labelled.sum()),
-        sample_shape=split.sample_shape,
-        prior=prior.value if prior else None,
-        batch_size=config.train.batch_size,
-        seed=config.seed,
-    )
-    network = config.backbone.learner()
-    backbone = build_backbone(
-        network,
-        split.sample_shape,
-        problem.data.mean,
-        problem.data.std,
-        generator(config.seed, "backbone"),
-    )
-    show_samples(backbone, split, config.seed)
-    load_initial_weights(network, backbone)
-    with seeded(config.seed, "method"):
-        return config.method.build(facts, backbone)
-
-
-def _write(problem: Problem, folder: RunFolder, trained: Trained) -> dict[str, Any]:
-    """Write model, scores, report data and, last of all, the result; return that."""
-    split, finished = problem.split, finish(problem, trained)
-    predictor, scored = finished.predictor, finished.scored
-    save_model(folder.path, predictor.method, finished.model, embedder=predictor.embedder)
-    parts = [split.train] if split.held_out is None else [split.train, split.held_out]
-    names = [part.names[row] for part in parts for row in np.flatnonzero(part.unlabelled)]
-    ranked = ranked_rows(names, scored.unlabelled, predictor.threshold)
-    columns = ("item", "score", "rank", "decision")
-    write_text(folder.path / SCORES, csv_text(columns, ranked))
-    scored.save(folder.path / SCORED)
-    pictures = problem.data.source.split
-    path = folder.path / REPORT_DATA
-    save_report_data(path, pictures, scored.train, scored.held_out, predictor)
-    write_json(folder.path / RESULT, finished.result)
-    return finished.result
-
-
 def finish(problem: Problem, trained: Trained) -> Finished:
-    """Score all there is, choose the threshold by it, and say how well that works."""
-    config, loaded = problem.config, problem.data
-    scored = score_everything(problem, trained.predictor)
+    """Score every sample, choose the threshold by the scores, and evaluate at it."""
+    config = problem.config
+    scored = _score_everything(problem, trained.predictor)
     given = config.prior if isinstance(config.prior, float) else None
     known = trained.prior.value if trained.prior else given
     chosen = threshold_after_training(config.threshold, scored, known)
-    predictor = replace(trained.predictor, threshold=chosen.value)
-    trained = replace(trained, predictor=predictor)
     prior = prior_for_estimates(scored, trained.prior, given)
-    scenario = loaded.split.scenario
-    evaluation = figures_at(scored, chosen.value, scenario=scenario, prior=prior)
-    finished = entries_at(scored, chosen.value, evaluation, prior)
-    result = describe_result(config, loaded, replace(trained, prior=prior), finished)
-    result["threshold_rule"] = chosen.to_json("onesided fit")
-    result["notices"] += chosen.notices
-    model = describe_model(config, loaded, trained)
+    evaluation = figures_at(scored, chosen.value, scenario=problem.split.scenario, prior=prior)
+    result = {
+        **_training_entries(problem, trained.seconds),
+        "prior": prior.to_json() if prior else None,
+        **entries_at(scored, chosen.value, evaluation, prior),
+        "notices": [*problem.data.notices, *chosen.notices],
+        "skipped": [list(item) for item in problem.data.skipped[:1000]],
+        "threshold_rule": chosen.to_json("onesided fit"),
+    }
+    predictor = replace(trained.predictor, threshold=chosen.value)
+    model = _describe_model(problem, chosen.value, trained.prior)
     return Finished(predictor, model, scored, evaluation, result)
 
 
-def score_everything(problem: Problem, predictor: Predictor) -> Scored:
+def _score_everything(problem: Problem, predictor: Predictor) -> Scored:
     """Return the scores of every part of the data; each sample is scored once."""
     split, negatives = problem.split, problem.unseen_negatives
     train, held_out, test = split.train, split.held_out, split.test
@@ -230,13 +190,67 @@ def score_everything(problem: Problem, predictor: Predictor) -> Scored:
     )
 
 
+def _training_entries(problem: Problem, seconds: float) -> dict[str, Any]:
+    """Return the entries of `result.json` that say what was trained, and on what."""
+    config, split = problem.config, problem.split
+    device = choose_device(config.train.device)
+    half = choose_precision(config.train.precision, device) == torch.bfloat16
+    return {
+        "method": config.method_name,
+        "variant": getattr(config.method, "variant", "published"),
+        "logs": {name: asdict(logged) for name, logged in config.method.card.logs.items()},
+        "data": config.data.name,
+        "seed": config.seed,
+        "epochs": config.train.epochs,
+        "seconds": round(seconds, 3),
+        "device": str(device),
+        "precision": "bf16" if half else "fp32",
+        "n_positive": int(split.train.labelled.sum()),
+        "n_unlabelled": int((~split.train.labelled).sum()),
+        "scenario": split.scenario,
+    }
+
+
+def _describe_model(
+    problem: Problem, threshold: float, prior: PriorUsed | None
+) -> ModelDescription:
+    """Return the content of `model.json`: how to rebuild the method, and which data it takes."""
+    config, source = problem.config, problem.data.source
+    return ModelDescription(
+        method=config.method_name,
+        settings=config.method.model_dump(mode="json"),
+        backbone=config.backbone.for_samples(source.split.sample_shape),
+        sample_shape=source.split.sample_shape,
+        mean=source.mean,
+        std=source.std,
+        kind=source.split.kind,
+        feature_names=source.feature_names,
+        threshold=threshold,
+        prior=prior.value if prior else None,
+    )
+
+
+def _write(path: Path, problem: Problem, finished: Finished) -> None:
+    """Write model, scores, report data and, last of all, the result."""
+    split, predictor, scored = problem.split, finished.predictor, finished.scored
+    save_model(path, predictor.method, finished.model, embedder=predictor.embedder)
+    parts = [split.train] if split.held_out is None else [split.train, split.held_out]
+    names = [part.names[row] for part in parts for row in np.flatnonzero(part.unlabelled)]
+    ranked = ranked_rows(names, scored.unlabelled, predictor.threshold)
+    write_text(path / SCORES, csv_text(("item", "score", "rank", "decision"), ranked))
+    scored.save(path / SCORED)
+    images = problem.data.source.split
+    save_report_data(path / REPORT_DATA, images, scored.train, scored.held_out, predictor)
+    write_json(path / RESULT, finished.result)
+
+
 def ranked_rows(
     names: list[str], scores: np.ndarray, threshold: float
 ) -> list[tuple[str, str, int, str]]:
     """Return (item, score, rank, decision), best first; equal scores in the order of names."""
     order = sorted(range(len(names)), key=lambda row: (-scores[row], names[row]))
-    words = {True: "positive", False: "negative"}
+    decisions = np.where(scores > threshold, "positive", "negative").tolist()
     return [
-        (names[row], f"{scores[row]:.9g}", place, words[bool(scores[row] > threshold)])
-        for place, row in enumerate(order, start=1)
+        (names[row], f"{scores[row]:.9g}", number, decisions[row])
+        for number, row in enumerate(order, start=1)
     ]

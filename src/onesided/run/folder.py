@@ -1,4 +1,4 @@
-"""The run folder: which files there are, who owns it, and that nothing in it is half written."""
+"""The run folder: its files, the run that owns it, and the check of its `result.json`."""
 
 import json
 import os
@@ -9,14 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onesided.core.config import dump_toml
 from onesided.core.dist import rank
 from onesided.core.errors import DataNotFound, FolderTaken, OnesidedError
+from onesided.data.problem.dataset import Scenario
 from onesided.engine.model_file import DESCRIPTION, WEIGHTS
 from onesided.run.config import RunConfig
-from onesided.run.result_file import check_result
 from onesided.storage.atomic import half_written, write_json, write_text
 from onesided.storage.lock import LOCK, alone
 from onesided.storage.names import printable
@@ -36,6 +38,7 @@ CACHE = "cache"
 """Folder for decoded images that are too many for memory; it may be deleted."""
 HELD_OUT = "held_out_hash"
 """Entry of the manifest."""
+AGAIN = "Restore it from a copy, or train again with --overwrite."
 
 
 def make_folder(folder: Path, *, instead: str) -> None:
@@ -50,10 +53,10 @@ def make_folder(folder: Path, *, instead: str) -> None:
 
 @contextmanager
 def working_in(folder: Path) -> Iterator[None]:
-    """Let one command at a time into a folder: a second one would undo the first's work.
+    """Lock the folder: two commands at once would overwrite each other's files.
 
-    A job holds it for all that it does inside, and of several processes of one command the first
-    holds it for all of them.
+    A job holds the lock for all that it does inside. Of several processes of one command only
+    the first locks.
     """
     if rank() > 0:
         yield
@@ -70,21 +73,17 @@ def working_in(folder: Path) -> Iterator[None]:
 class RunFolder:
     """One folder, one run.
 
-    Attributes:
-        path: The folder.
-        identity: Fingerprint of configuration, split and what is trained on; another run's
-            folder is refused.
-        held_out: Hash of the samples that the run is judged by; other ones are refused, but not
-            where the manifest is of a version that kept no such hash.
+    The folder is refused to another run, and to the same run with other samples to evaluate
+    it, unless the manifest is of a version that kept no hash of these.
     """
 
     path: Path
-    identity: str
-    held_out: str | None = None
+    identity: str  # of settings, split and training samples
+    held_out: str | None = None  # hash of the samples that evaluate the run
 
     def claim(self, *, overwrite: bool) -> None:
-        """Make the folder ours: new, the same run again, or refused with the reason."""
-        if not overwrite and self._has(MANIFEST):
+        """Make the folder, or check that it holds this run; raise where it holds another."""
+        if not overwrite and (self.path / MANIFEST).exists():
             self._check_owner()
         make_folder(self.path, instead="Choose another with -o.")
         self._remove(half_written(self.path, OURS))
@@ -93,24 +92,21 @@ class RunFolder:
 
     def finished(self) -> dict[str, Any] | None:
         """Return the result of a finished run, or None."""
-        return read_result(self.path) if self._has(RESULT) else None
+        return read_result(self.path) if (self.path / RESULT).exists() else None
 
     def describe(
         self, config: RunConfig, roles: Sequence[tuple[str, str]], facts: Mapping[str, Any]
     ) -> None:
-        """Write what the run is: manifest, configuration and split.
+        """Write manifest, configuration and split.
 
-        The manifest comes first, because it says whose folder this is: killed after the
-        first file, the same command must still find its own run here, and not a stranger's.
+        The manifest comes first, because it holds the identity: killed after the first file,
+        the same command must still find its own run here.
         """
-        whose = {"identity": self.identity, HELD_OUT: self.held_out}
-        write_json(self.path / MANIFEST, {**whose, **facts, **environment()})
+        identity = {"identity": self.identity, HELD_OUT: self.held_out}
+        write_json(self.path / MANIFEST, {**identity, **facts, **environment()})
         write_text(self.path / CONFIG, dump_toml(config.to_settings()))
         rows = ((name, role) for role, name in roles)
         write_text(self.path / SPLIT, csv_text(("item", "role"), rows))
-
-    def _has(self, name: str) -> bool:
-        return (self.path / name).exists()
 
     def _check_owner(self) -> None:
         manifest = read_json(self.path / MANIFEST)
@@ -121,7 +117,7 @@ class RunFolder:
             )
         if self.held_out and manifest.get(HELD_OUT) not in (None, self.held_out):
             raise OnesidedError(
-                f"{self.path} holds this run, but the samples it is judged by (held-out, test or "
+                f"{self.path} holds this run, but the samples that evaluate it (held-out, test or "
                 "known negatives) changed since, under the same names. Restore them to resume it, "
                 "choose another folder, or replace it with --overwrite."
             )
@@ -139,11 +135,9 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class Place:
-    """A folder that a run may be written to; `check_place` says so.
+    """A folder that a run may be written to, as `check_place` returns it.
 
-    Attributes:
-        path: The folder; it need not be there yet.
-        overwrite: Whether another run in it is replaced.
+    It need not exist yet. With `overwrite`, another run in it is replaced.
     """
 
     path: Path
@@ -151,7 +145,7 @@ class Place:
 
 
 def check_place(path: Path, *, overwrite: bool = False) -> Place:
-    """Refuse a file, or a folder with files of other people; a run, ours or not, is let pass."""
+    """Return where a run may be written; refuse a file, or a folder of files that are no run."""
     place = Place(path, overwrite)
     if path.exists() and not path.is_dir():
         raise OnesidedError(f"{path} is a file, and -o takes a folder. Choose another name.")
@@ -165,10 +159,72 @@ def check_place(path: Path, *, overwrite: bool = False) -> Place:
     return place
 
 
+# Files of later versions may hold further entries; the known ones must be right.
+_STRICT = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+
+
+class _Figure(BaseModel):
+    model_config = _STRICT
+    assumes: list[str] | str  # ids; a sentence in older files
+    value: float | None
+    low: float | None
+    high: float | None
+    bias: Literal["high", "low"] | None = None
+    missing: str | None = None
+
+
+class _KnownNegatives(BaseModel):
+    model_config = _STRICT
+    count: int
+    value: float | None = None
+    called_positive: float | None = None  # the value in older files
+    low: float
+    high: float
+
+
+class _Estimates(BaseModel):
+    model_config = _STRICT
+    figures: dict[str, _Figure]
+    degenerate: str | None
+
+
+class _Prior(BaseModel):
+    model_config = ConfigDict(**{**_STRICT, "extra": "forbid"})
+    value: float
+    low: float | None
+    high: float | None
+    origin: str
+    notes: list[str]
+
+
+class _Result(BaseModel):
+    model_config = _STRICT
+    method: str
+    seed: int
+    threshold: Annotated[float, Field(ge=0, le=1)]
+    test: dict[str, float | None] | None
+    pu: _Estimates | None
+    warnings: list[str]
+    scenario: Scenario
+    prior: _Prior | None = None
+    known_negatives: _KnownNegatives | None = None
+    notices: list[str] = []
+    threshold_rule: dict[str, str] | None = None
+
+
 def read_result(folder: Path) -> dict[str, Any]:
-    """Return `result.json` of a finished run."""
-    content = read_json(folder / RESULT)
-    check_result(content, folder / RESULT)
+    """Return `result.json` of a finished run; raise where `onesided fit` did not write it so."""
+    path = folder / RESULT
+    content = read_json(path)
+    try:
+        _Result.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        entry = ".".join(map(str, first["loc"]))
+        problem = f"lacks '{entry}'"
+        if first["type"] != "missing":
+            problem = f"holds a wrong value in '{entry}' ({first['msg']})"
+        raise OnesidedError(f"{path} {problem}, so it was changed or damaged. {AGAIN}") from None
     return content
 
 
@@ -183,23 +239,16 @@ def read_json(path: Path) -> dict[str, Any]:
             "finished, or finish it with the same fit command."
         ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise OnesidedError(
-            f"{path} cannot be read ({error}). Restore it from a copy, or train again with "
-            "--overwrite."
-        ) from None
+        raise OnesidedError(f"{path} cannot be read ({error}). {AGAIN}") from None
     if not isinstance(content, dict):
-        raise OnesidedError(
-            f"{path} should hold a JSON object and holds something else. Restore it from a copy, "
-            "or train again with --overwrite."
-        )
+        raise OnesidedError(f"{path} should hold a JSON object and holds something else. {AGAIN}")
     return content
 
 
 def environment() -> dict[str, Any]:
-    """Return where the run happened: versions, machine, command."""
-    names = ("onesided", "torch", "numpy", "scipy", "scikit-learn", "pillow")
+    """Return versions, machine and command, for the manifest."""
     versions = {}
-    for name in names:
+    for name in ("onesided", "torch", "numpy", "scipy", "scikit-learn", "pillow"):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

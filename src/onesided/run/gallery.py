@@ -1,4 +1,4 @@
-"""What the report shows of the samples: a few pictures, all scores, a map of features."""
+"""The report's data on samples: a few pictures, all scores, a map of features."""
 
 from pathlib import Path
 
@@ -21,14 +21,9 @@ def save_report_data(
     held_out: np.ndarray | None,
     predictor: Predictor,
 ) -> None:
-    """Write pictures and numbers for the report, without a single pickled object.
+    """Write pictures and numbers for the report, without pickled objects.
 
-    Args:
-        path: File to write.
-        split: The PU problem.
-        scores: Of every training row.
-        held_out: Of every held-out row, None where nothing is held out.
-        predictor: Gives the map of features and the threshold.
+    `scores` are of every training row, `held_out` of every held-out row.
     """
     train = split.train
     arrays: dict[str, np.ndarray] = {"positive_scores": scores[train.labelled]}
@@ -44,22 +39,18 @@ def save_report_data(
 
 
 def _groups(labelled: np.ndarray, scores: np.ndarray, threshold: float) -> dict[str, np.ndarray]:
-    """Return the rows a person wants to see: best, undecided, worst of U, and doubted positives."""
+    """Return the rows to show: of U the best, nearest the threshold and worst; of P the worst."""
     unlabelled = np.flatnonzero(~labelled)
     by_score = unlabelled[np.argsort(-scores[unlabelled], kind="stable")]
-    by_doubt = unlabelled[np.argsort(np.abs(scores[unlabelled] - threshold), kind="stable")]
+    nearest = unlabelled[np.argsort(np.abs(scores[unlabelled] - threshold), kind="stable")]
     positives = np.flatnonzero(labelled)
     doubted = positives[np.argsort(scores[positives], kind="stable")]
-    return {
-        "top": by_score[:GROUP_SIZE],
-        "threshold": by_doubt[:GROUP_SIZE],
-        "bottom": by_score[::-1][:GROUP_SIZE],
-        "doubted": doubted[:GROUP_SIZE],
-    }
+    groups = {"top": by_score, "threshold": nearest, "bottom": by_score[::-1], "doubted": doubted}
+    return {name: rows[:GROUP_SIZE] for name, rows in groups.items()}
 
 
 def thumbnails(values: Selection, rows: np.ndarray) -> np.ndarray:
-    """Return (n, H, W, C) pictures of the channels that people are shown."""
+    """Return (n, H, W, C) pictures of the channels that are shown."""
     images = values.take(rows)
     shown = shown_channels(images.shape[1])
     return np.ascontiguousarray(images[:, shown].transpose(0, 2, 3, 1))
@@ -68,7 +59,7 @@ def thumbnails(values: Selection, rows: np.ndarray) -> np.ndarray:
 def _map_of_features(
     split: PUSplit, scores: np.ndarray, predictor: Predictor
 ) -> dict[str, np.ndarray]:
-    """Return a t-SNE of some rows' features; seconds for 1000 rows, nothing for too few."""
+    """Return a t-SNE of some rows' features, {} for too few; 1000 rows take seconds."""
     rows = _map_rows(len(split.train))
     features = predictor.embeddings(
         Selection(split.train.values.pool, split.train.values.index[rows])
@@ -77,9 +68,9 @@ def _map_of_features(
         return {}
     from sklearn.manifold import TSNE  # a second to import, and only finished runs need it
 
-    place = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(features)
+    points = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(features)
     role = map_roles(split.train.labelled, scores, predictor.threshold)
-    return {"embedding": place.astype(np.float32), "embedding_role": role}
+    return {"embedding": points.astype(np.float32), "embedding_role": role}
 
 
 def map_roles(labelled: np.ndarray, scores: np.ndarray, threshold: float) -> np.ndarray:
@@ -94,6 +85,6 @@ def _map_rows(count: int) -> np.ndarray:
 
 
 def _spread_out(features: np.ndarray) -> bool:
-    """Whether there is anything to map; t-SNE crashes the process on a collapsed network."""
+    """Whether the features differ; t-SNE crashes the process where they do not."""
     spread, largest = np.ptp(features, axis=0).max(), np.abs(features).max()
     return bool(np.isfinite(features).all() and spread > 1e-6 * largest)

@@ -1,7 +1,9 @@
-"""From data settings to a split, with what has to be told about it."""
+"""From data settings to a split, with the notices about it."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,6 @@ from onesided.data.problem.samples import Samples
 from onesided.data.problem.split import MINIMUM_POSITIVES, split_one_sided, split_source
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.folder import OneSided, read_class_folders, read_folders
-from onesided.data.read.images import Size
 from onesided.data.read.table import read_table
 from onesided.data.sources import SOURCES
 from onesided.nets.standardise import Backbone
@@ -33,13 +34,13 @@ class LoadedData:
         split: The PU problem.
         mean: Per channel (0-1 scale) or feature.
         std: Likewise.
-        known_negatives: Samples known to be negative, apart from the split: which of them
-            are trained on depends on the method, see `Problem`.
-        notices: What a person should be told, one sentence each.
+        known_negatives: Samples known to be negative, not in the split: which of them are
+            trained on depends on the method, see `Problem`.
+        notices: Sentences for the user.
         skipped: Unreadable files with the reason.
-        feature_names: What the numbers of a sample are called, where somebody named them.
-        embedder: The frozen network whose features the samples are, if they are features.
-        images: The data behind the features.
+        feature_names: Names of the numbers of a sample, where there are some.
+        embedder: The frozen backbone whose features the samples are, if they are features.
+        images: The data that the features were computed from.
     """
 
     split: PUSplit
@@ -54,7 +55,7 @@ class LoadedData:
 
     @property
     def source(self) -> "LoadedData":
-        """The data as it was read: what people look at, and what a model file must take."""
+        """The data as it was read, never features: what the report shows and the model takes."""
         return self if self.images is None else self.images
 
 
@@ -63,45 +64,42 @@ def load_data(
 ) -> LoadedData:
     """Read the files and make the split.
 
-    Args:
-        config: What to read.
-        progress: Called with how much is done and how much there is.
-        cache: Folder for decoded images that are too many for memory; None keeps all there.
+    `cache` is a folder for decoded images that are too many for memory; None keeps all in memory.
     """
-    if isinstance(config, ChipsConfig):
-        raise ConfigError(
-            "This run's buildings were cut out of images by onesided map. To do it again, give "
-            "that command again; the run's manifest.json holds it."
-        )
-    if isinstance(config, SetConfig):
-        return _load_set(config)
-    return _load_own(config, progress, DecodeCache(cache) if cache else None)
+    match config:
+        case ChipsConfig():
+            raise ConfigError(
+                "This run's buildings were cut out of images by onesided map. To do it again, "
+                "give that command again; the run's manifest.json holds it."
+            )
+        case SetConfig():
+            entry = SOURCES[config.name]
+            source = entry.load(stored_path(config.root))
+            return LoadedData(split_source(source, config), entry.mean, entry.std)
+        case OwnConfig():
+            decoded = DecodeCache(cache) if cache else None
+            return divide_own(_read_own(config, progress, decoded), config, cache=decoded)
 
 
-def _load_set(config: SetConfig) -> LoadedData:
-    entry = SOURCES[config.name]
-    source = entry.load(place(config.root) if config.root else None)
-    return LoadedData(split_source(source, config), entry.mean, entry.std)
-
-
-def _load_own(
-    config: OwnConfig, progress: Progress | None, cache: DecodeCache | None
-) -> LoadedData:
-    size = config.size()
+def _read_own(config: OwnConfig, progress: Progress | None, cache: DecodeCache | None) -> OneSided:
+    read: Callable[..., OneSided]
     if config.name == "table":
-        if not config.table:
+        if not (table := stored_path(config.table)):
             raise ConfigError("data.table is missing: give the CSV file with --table.")
-        data = read_table(
-            place(config.table),
-            size=size,
-            tolerate=config.tolerate,
-            scenario=config.scenario,
-            progress=progress,
-            cache=cache,
-        )
+        read = partial(read_table, table)
     else:
-        data = _read_own_folders(config, size, progress, cache)
-    return divide_own(data, config, cache=cache)
+        positives = stored_path(config.positive_folder)
+        unlabelled = stored_path(config.unlabelled_folder)
+        if not positives or not unlabelled:
+            raise ConfigError("Two folders are needed: positives with -p and unlabelled with -u.")
+        read = partial(read_folders, positives, unlabelled, stored_path(config.negative_folder))
+    return read(
+        size=config.size(),
+        tolerate=config.tolerate,
+        scenario=config.scenario,
+        progress=progress,
+        cache=cache,
+    )
 
 
 def divide_own(
@@ -111,15 +109,16 @@ def divide_own(
     fewest: int = MINIMUM_POSITIVES,
     cache: DecodeCache | None = None,
 ) -> LoadedData:
-    """Hold a part of people's own data out, wherever it was read from."""
-    test = _test_part(config, data.samples, cache)
+    """Hold out a part of people's own data, wherever it was read from."""
+    notices = list(data.notices)
+    test = _read_test(config, data.samples, notices, cache)
     split = split_one_sided(
         data.samples,
         data.labelled,
         held_out_share=config.held_out,
         scenario=config.scenario,
         seed=config.seed,
-        test=test.data if test else None,
+        test=_as_test(test) if test else None,
         fewest=fewest,
     )
     mean, std = channel_statistics(split.train.values)
@@ -130,50 +129,25 @@ def divide_own(
         known_negatives=divide_negatives(
             data.samples, held_out_share=config.held_out, seed=config.seed
         ),
-        notices=data.notices + (test.notices if test else ()),
+        notices=tuple(notices),
         skipped=data.samples.skipped + (test.skipped if test else ()),
         feature_names=data.samples.feature_names,
     )
 
 
-def _read_own_folders(
-    config: OwnConfig,
-    size: Size,
-    progress: Progress | None,
-    cache: DecodeCache | None,
-) -> OneSided:
-    if not config.positive_folder or not config.unlabelled_folder:
-        raise ConfigError("Two folders are needed: positives with -p and unlabelled with -u.")
-    return read_folders(
-        place(config.positive_folder),
-        place(config.unlabelled_folder),
-        place(config.negative_folder) if config.negative_folder else None,
-        size=size,
-        tolerate=config.tolerate,
-        scenario=config.scenario,
-        progress=progress,
-        cache=cache,
-    )
-
-
-@dataclass(frozen=True)
-class _TestPart:
-    """Images of known class, and what has to be told about reading them."""
-
-    data: LabelledDataset
-    notices: tuple[str, ...]
-    skipped: tuple[tuple[str, str], ...]
-
-
-def _test_part(config: OwnConfig, like: Samples, cache: DecodeCache | None) -> _TestPart | None:
-    if not config.test_folder:
+def _read_test(
+    config: OwnConfig, like: Samples, notices: list[str], cache: DecodeCache | None
+) -> Samples | None:
+    """Return the images of the test folder, in the shape of the others."""
+    if not (folder := stored_path(config.test_folder)):
         return None
     if len(like.sample_shape) != 3:
-        raise ConfigError("--test takes image folders, and this data is a table of numbers.")
+        raise ConfigError(
+            "--test takes image folders, and this data is a table of numbers. Leave it out."
+        )
     channels, height, width = like.sample_shape
-    notices: list[str] = []
     test = read_class_folders(
-        place(config.test_folder),
+        folder,
         channels=channels,
         size=(height, width),
         tolerate=config.tolerate,
@@ -185,17 +159,22 @@ def _test_part(config: OwnConfig, like: Samples, cache: DecodeCache | None) -> _
             f"{config.test_folder} must hold two folders, `positive` and `negative`; "
             f"it holds {', '.join(test.class_names)}."
         )
+    return test
+
+
+def _as_test(test: Samples) -> LabelledDataset:
     positive = test.classes == test.class_names.index("positive")
     truth = np.where(positive, POSITIVE, NEGATIVE).astype(np.int64)
-    everything = Selection(test.values, np.arange(len(test)))
-    return _TestPart(LabelledDataset(everything, truth, test.names), tuple(notices), test.skipped)
+    return LabelledDataset(Selection(test.values, np.arange(len(test))), truth, test.names)
 
 
-def place(stored: str) -> Path:
+def stored_path(path: str | None) -> Path | None:
     """Return the path that a setting means; see `storable` for names that are not UTF-8."""
-    as_stored, unescaped = Path(stored), Path(original_name(stored))
-    # A path that exists nowhere is told as it was given.
-    return unescaped if os.path.lexists(unescaped) and not as_stored.exists() else as_stored
+    if not path:
+        return None
+    as_stored, original = Path(path), Path(original_name(path))
+    # Where neither exists, errors name the path as it was given.
+    return original if os.path.lexists(original) and not as_stored.exists() else as_stored
 
 
 def channel_statistics(values: Selection) -> tuple[tuple[float, ...], tuple[float, ...]]:

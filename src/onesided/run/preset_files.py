@@ -1,4 +1,4 @@
-"""Which presets there are, and what they say of themselves; `onesided --help` waits for nothing."""
+"""The presets and their summaries. Imports no torch: `onesided --help` must be fast."""
 
 import tomllib
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ def preset_files() -> Mapping[str, Path]:
 
 
 def preset_words() -> str:
-    """Return every preset with its summary, and that it may be a file, as one sentence."""
-    told = [f"{name} ({_content(path)['summary']})" for name, path in preset_files().items()]
-    return f"{', '.join(told)}, or a TOML file of your own."
+    """Return every preset with its summary, as one sentence for `--help`."""
+    named = [f"{name} ({_content(path)['summary']})" for name, path in preset_files().items()]
+    return f"{', '.join(named)}, or a TOML file of your own."
 
 
 def _cost(content: Mapping[str, object]) -> tuple[float, float]:
-    """Return steps and width of the network; a published recipe comes last."""
-    network = content.get("backbone", {})
-    assert isinstance(network, Mapping)
-    return float(str(content.get("steps", "inf"))), float(network.get("width", 1))
+    """Return steps and width of the backbone; a published recipe costs most."""
+    backbone = content.get("backbone", {})
+    assert isinstance(backbone, Mapping)
+    return float(str(content.get("steps", "inf"))), float(backbone.get("width", 1))
 
 
 def _content(path: Path) -> Mapping[str, object]:

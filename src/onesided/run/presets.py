@@ -1,8 +1,8 @@
-"""How much to spend: a preset, for minutes, hours, or the length of a publication.
+"""Presets: how long a run trains, from minutes to the length of a publication.
 
-A preset is a TOML file: `src/onesided/presets`, or a person's own. Later layers win: the data
-set's own numbers, the recipe, the preset, a configuration file, flags. A preset with a budget
-derives its numbers from the amount of data, because what costs time is steps, not epochs.
+A preset is a TOML file, one of `src/onesided/presets` or the user's own. Later layers win: the
+data set's own numbers, the recipe, the preset, a configuration file, flags. A preset with a
+budget derives epochs from the amount of data, because time is spent by steps, not by epochs.
 """
 
 from collections.abc import Mapping
@@ -21,35 +21,35 @@ from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
 from onesided.nets.build import BackboneConfig
-from onesided.run.config import DataConfig, OwnConfig, RunConfig, SetConfig, data_config
+from onesided.run.config import OwnConfig, RunConfig, SetConfig, data_config
 from onesided.run.preset_files import preset_files
 
 RECIPES = Path(str(resources.files("onesided") / "recipes"))
 Section = TypeVar("Section", BackboneConfig, TrainConfig)
 FROM_SCRATCH = ("auto", "small")
-"""The network for images that learns everything here, by its two names."""
+"""The backbone for images that has no pretrained weights, by its two names."""
 
 
 class Preset(Config):
-    """What a preset decides, beneath everything that a person sets."""
+    """The settings of a preset; everything that the user sets wins over them."""
 
     summary: str = ""
     """How long it takes, in a few words."""
     training: Literal["budget", "recipe"]
-    """As many epochs as the steps afford, or the published recipe of data set and method."""
+    """As many epochs as the steps allow, or the published recipe of data set and method."""
     steps: int | None = Field(default=None, ge=1)
     """Steps to spend, whatever the size of the data."""
     fewest_epochs: int = Field(default=4, ge=1)
-    """Passes over the data that are made even if they take more steps."""
+    """Passes over the data at least, even if they take more steps."""
     most_epochs: int = Field(default=200, ge=1)
-    """Passes over the data that are enough even if steps are left."""
+    """Passes over the data at most, even if steps are left."""
     largest_side: int | None = Field(default=None, ge=8, le=1024)
-    """Largest side of people's own images where the network learns from scratch. A pretrained
-    one wants to see more, and a frozen one looks only once."""
+    """Largest side of people's own images where the backbone starts from scratch. A pretrained
+    one needs larger images, and a frozen one reads them only once."""
     backbone: BackboneConfig = BackboneConfig()
-    """The network for images; vectors cost little at any width."""
+    """The backbone for images; vectors cost little at any width."""
     train: TrainConfig = TrainConfig()
-    """Training settings that hold whatever the amount of data."""
+    """Training settings that do not depend on the amount of data."""
     method: Mapping[str, Settings] = Field(default_factory=dict)
     """Settings of methods, each under the method's name."""
 
@@ -70,67 +70,47 @@ class Preset(Config):
 
 @dataclass(frozen=True)
 class Amount:
-    """How much data there is, as far as it decides what can be afforded.
+    """How much training data there is.
 
-    Attributes:
-        rows: Training rows.
-        labelled: How many of them are labelled: methods that draw more of P than its share
-            need more steps for a pass over U.
-        images: Whether they are images.
+    Where a batch holds more of P than its share, a pass over U takes more steps: so `labelled`
+    counts too.
     """
 
     rows: int = 1
     labelled: int = 0
     images: bool = True
 
-    @classmethod
-    def of(cls, split: PUSplit) -> Self:
-        """Return the amount of training data in a split."""
-        labelled = int(split.train.labelled.sum())
-        return cls(len(split.train), labelled, images=len(split.sample_shape) == 3)
-
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings that make sense, before the data is read; the rest is decided by its amount.
-
-    Attributes:
-        checked: The run as far as it is known: all of it, unless there is a budget.
-        budget: What is to be spent on the data.
-    """
+    """Checked settings, before the data is read; a budget decides the rest by its amount."""
 
     checked: RunConfig
     budget: "Budget | None" = None
 
     def for_data(self, split: PUSplit) -> RunConfig:
-        """Return the run on this data."""
-        return self.for_amount(Amount.of(split))
+        """Return the settings of the run on this data."""
+        labelled = int(split.train.labelled.sum())
+        images = len(split.sample_shape) == 3
+        return self.for_amount(Amount(len(split.train), labelled, images))
 
     def for_amount(self, amount: Amount) -> RunConfig:
-        """Return the run on this much data."""
+        """Return the settings of the run on this much data."""
         return self.budget.spent(self.checked, amount) if self.budget else self.checked
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Steps, and what they are spent on.
-
-    Attributes:
-        steps: Steps to spend.
-        epochs: Fewest and most passes over the data.
-        method: The method as it suits a short run, before its pace is set.
-        asked: Settings of the method that were asked for, which no pace changes.
-        vectors: The network for data that is no images.
-    """
+    """A number of training steps, and what they are spent on."""
 
     steps: int
-    epochs: tuple[int, int]
-    method: MethodConfig
-    asked: frozenset[str]
-    vectors: BackboneConfig
+    epochs: tuple[int, int]  # fewest and most passes over the data
+    method: MethodConfig  # for a short run, before it is adapted to a number of epochs
+    asked: frozenset[str]  # settings of the method that the user gave and that stay
+    vectors: BackboneConfig  # for data that are not images
 
     def spent(self, checked: RunConfig, amount: Amount) -> RunConfig:
-        """Return the run with network, training and method for this much data."""
+        """Return the run with backbone, training and method for this much data."""
         train = self._training(checked.train, amount)
         return replace(
             checked,
@@ -155,29 +135,32 @@ class Budget:
 
 
 def plan_run(given: Settings, preset: str | Path | None, *, where: str = "configuration") -> Plan:
-    """Return the plan of a run, or say in one sentence which setting cannot be.
+    """Return the plan of a run, or raise with one sentence on the wrong setting.
 
     Args:
-        given: What a person set.
+        given: The settings that the user gave.
         preset: Name of a preset or a file of one; None where everything is given.
-        where: What sentences about `given` begin with.
+        where: Where `given` comes from, for errors.
     """
     own = RunConfig.from_settings(given, where)
     if preset is None:
         return Plan(own)
     chosen = read_preset(preset)
     recipe = recipe_settings(own.data.name, own.method_name)
-    network = _network(own, chosen, given, where)
-    added = {**recipe.get("data", {}), **_smaller_images(chosen, own.data, network)}
-    asked = merge(chosen.method.get(own.method_name, {}), _asked_of_method(given))
-    # The recipe's weights and extra data belong to the data set; its epochs, rates and the
-    # paper's own estimate of the prior belong to the paper's budget and split.
+    backbone = _backbone(own, chosen, given, where)
+    added = dict(recipe.get("data", {}))
+    if isinstance(own.data, OwnConfig) and backbone.name in FROM_SCRATCH and chosen.largest_side:
+        added["largest_side"] = chosen.largest_side
+    asked = merge(chosen.method.get(own.method_name, {}), given.get("method", {}))
+    asked.pop("name", None)
+    # The recipe's loss weights and extra data suit the data set; its epochs, learning rates and
+    # prior suit the paper's budget and split.
     published = recipe if chosen.training == "recipe" else {}
-    beneath = merge(published.get("train", {}), _set(chosen.train))
+    beneath = merge(published.get("train", {}), chosen.train.model_dump(exclude_unset=True))
     checked = replace(
         own,
         data=data_config(merge(added, given["data"]), where) if added else own.data,
-        backbone=network,
+        backbone=backbone,
         train=_over(beneath, own.train, given.get("train", {}), f"{where} [train]"),
         prior=own.prior if "prior" in given else published.get("prior", own.prior),
     )
@@ -189,7 +172,7 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
 
 
 def read_preset(preset: str | Path) -> Preset:
-    """Return a preset by its name, or a person's own by its file; all of it is checked."""
+    """Return a preset by its name, or the user's own by its file; all of it is checked."""
     known = preset_files()
     path = Path(preset) if str(preset).endswith(".toml") else known.get(str(preset))
     if path is None:
@@ -207,7 +190,7 @@ def read_preset(preset: str | Path) -> Preset:
 def published_settings(
     preset: str | Path, *, data_name: str, method_name: str = "ncpu", given: Mapping[str, Any]
 ) -> Settings:
-    """Return what `onesided fit --data NAME` would do with a published set, without reading it."""
+    """Return the settings of `onesided fit --data NAME` without reading the published set."""
     names = {"data": {"name": data_name}, "method": {"name": method_name}}
     plan = plan_run(merge(names, given), preset)
     data = plan.checked.data
@@ -217,43 +200,54 @@ def published_settings(
     return plan.for_amount(amount).to_settings()
 
 
+def demo_settings(method_name: str, seed: int) -> Settings:
+    """Return one run of `onesided demo`: a few labelled even digits, minutes on two cores.
+
+    Both methods share data, backbone and training, those of the preset `quick` as it is: its
+    values were chosen on photographs, and nothing here was chosen on digits.
+    """
+    quick = published_settings("quick", data_name="digits", given={})
+    method = quick["method"] if method_name == "ncpu" else {}
+    return {
+        "seed": seed,
+        "data": {"name": "digits"},
+        "backbone": quick["backbone"],
+        "train": quick["train"],
+        "method": {**method, "name": method_name},
+    }
+
+
 def recipe_settings(data_name: str, method_name: str) -> Settings:
-    """Return the recipe of this data set and method; the method's own defaults where none is."""
+    """Return the recipe of this data set and method; {} where there is none."""
     path = RECIPES / f"{method_name}.toml"
     sections = read_toml(path) if path.is_file() else {}
     return merge(sections.get("all", {}), sections[data_name]) if data_name in sections else {}
 
 
-def _network(own: RunConfig, chosen: Preset, given: Settings, where: str) -> BackboneConfig:
-    """Return the network for images: the preset's, unless another one was asked for."""
+def _backbone(own: RunConfig, chosen: Preset, given: Settings, where: str) -> BackboneConfig:
+    """Return the backbone for images: the preset's, unless the user asked for another one."""
     names = {own.backbone.name, chosen.backbone.name}
     another = len(names) > 1 and not names <= set(FROM_SCRATCH)
-    # Nothing of a published run waits for the data: a table is taken to hold numbers.
+    # A published run does not depend on the data that is read: a table is taken to hold numbers.
     numbers = chosen.training == "recipe" and own.data.name == "table"
     if numbers or (another and "name" in own.backbone.model_fields_set):
         return own.backbone
-    asked = given.get("backbone", {})
-    return _over(_set(chosen.backbone), own.backbone, asked, f"{where} [backbone]")
-
-
-def _smaller_images(chosen: Preset, data: DataConfig, backbone: BackboneConfig) -> Settings:
-    """Return the preset's limit to people's own images, where the network learns from scratch."""
-    limited = isinstance(data, OwnConfig) and backbone.name in FROM_SCRATCH and chosen.largest_side
-    return {"largest_side": chosen.largest_side} if limited else {}
+    beneath = chosen.backbone.model_dump(exclude_unset=True)
+    return _over(beneath, own.backbone, given.get("backbone", {}), f"{where} [backbone]")
 
 
 def _published_method(
     checked: RunConfig, recipe: Settings, asked: Settings, where: str
 ) -> MethodConfig:
-    """Return the recipe's method, at a pace for fewer epochs where they were asked for.
+    """Return the recipe's method, adapted to fewer epochs where the user asked for fewer.
 
-    Momentum per epoch and warm-ups belong to the published length: at 40 epochs NcPU's targets
-    would never turn.
+    Momentum per epoch and warm-ups suit the published length: in 40 epochs NcPU's targets would
+    never change sides.
     """
     settings = merge(recipe.get("method", {}), asked)
     config = type(checked.method).from_settings(settings, f"{where} [method]")
     published = recipe.get("train", {}).get("epochs", TrainConfig().epochs)
-    # What it does for short runs may be more than a pace, and not the paper's.
+    # `for_budget` may change more than the pace; then the method would not be the paper's.
     if checked.train.epochs >= published or config.for_budget(published) != config:
         return config
     return _at_pace(config, checked.train.epochs, frozenset(asked))
@@ -262,45 +256,35 @@ def _published_method(
 def _short_method(
     checked: RunConfig, recipe: Settings, asked: Settings, where: str
 ) -> MethodConfig:
-    """Return the method as it suits a short run, before its pace is set."""
+    """Return the method for a short run, before it is adapted to a number of epochs."""
     own = checked.method
     suited = own.features_variant if checked.backbone.freeze else own.budget_variant
     variant = asked.get("variant", suited)
-    # A variant for short runs has weights of its own: the recipe's belong to 1300 epochs.
+    # A variant for short runs has its own loss weights: the recipe's suit 1300 epochs.
     short = variant is not None and variant in (own.budget_variant, own.features_variant)
     beneath = {"variant": variant} if short else recipe.get("method", {})
     return type(own).from_settings(merge(beneath, asked), f"{where} [method]")
 
 
 def _over(beneath: Settings, own: Section, asked: Settings, where: str) -> Section:
-    """Return a section with what lies beneath it; as it is where nothing does."""
+    """Return a section over the layers beneath it; as it is where there are none."""
     return type(own).from_settings(merge(beneath, asked), where) if beneath else own
 
 
 def _at_pace(config: MethodConfig, epochs: int, asked: frozenset[str]) -> MethodConfig:
-    """Return the method at a pace for this many epochs, but for what was asked for."""
+    """Return the method adapted to this many epochs, but for the settings asked for."""
     kept = {key: getattr(config, key) for key in asked}
     return config.for_budget(epochs).model_copy(update=kept)
 
 
-def _asked_of_method(given: Settings) -> Settings:
-    """Return what was set of the method, without its name."""
-    return {key: value for key, value in given.get("method", {}).items() if key != "name"}
-
-
-def _set(config: Config) -> Settings:
-    """Return the settings that were given, without the defaults."""
-    return config.model_dump(exclude_unset=True)
-
-
 def _beneath(asked: TrainConfig, planned: Settings) -> TrainConfig:
-    """Return what was asked for, with what is planned wherever nothing was."""
+    """Return the settings asked for, and the planned ones where none was given."""
     free = {key: value for key, value in planned.items() if key not in asked.model_fields_set}
     return asked.model_copy(update=free)
 
 
 def _steps_per_epoch(batching: Batching, train: TrainConfig, amount: Amount) -> int:
-    """Return how many batches one pass takes, as the loader will count them; 0 if none fills."""
+    """Return how many batches one pass takes, as the loader counts them; 0 if none is full."""
     size = train.batch_size
     if train.batching == "mixed" or (train.batching == "method" and isinstance(batching, Mixed)):
         return amount.rows // size
@@ -312,9 +296,9 @@ def _steps_per_epoch(batching: Batching, train: TrainConfig, amount: Amount) -> 
 
 
 def _batch_sizes(rows: int) -> list[int]:
-    """Return a batch with some 20 steps per epoch on small data, 128 on large.
+    """Return batch sizes to try: first one with about 20 steps per epoch, 128 on large data.
 
-    And smaller ones behind it, for data with too few unlabelled samples to fill it once.
+    Smaller ones follow, for data with too few unlabelled samples to fill a batch.
     """
     first = next((size for size in (128, 64, 32) if rows >= size * 16), 16)
     return [size for size in (128, 64, 32, 16, 8, 4, 2) if size <= first]

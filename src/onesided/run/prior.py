@@ -1,64 +1,58 @@
-"""Where the class prior comes from, for the methods that cannot do without one."""
+"""The class prior: given, estimated from the data, or estimated from a model's own scores."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
-from onesided.core.batch import DataFacts
 from onesided.core.errors import ConfigError, DataError
-from onesided.core.rng import generator, numpy_generator
+from onesided.core.rng import numpy_generator
 from onesided.data.problem.dataset import PUSplit
 from onesided.engine.fit import Watcher, fit
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.risk import CEConfig
+from onesided.metrics.registry import OWN_SCORES
 from onesided.metrics.stored import prior_origin
-from onesided.nets.build import BackboneConfig, build_backbone, seeded
+from onesided.nets.build import BackboneConfig
 from onesided.priors import PriorEstimate, agreement, bbe, km1, km2
+from onesided.run.build import build_method
 from onesided.run.config import Prior
-from onesided.run.first_look import show_samples
 from onesided.run.load import LoadedData
 
 KERNEL_MEANS = {"km2": km2, "km1": km1}
 ESTIMATORS = (*KERNEL_MEANS, "bbe")
 
-# What the kernel estimators keep of P and U; more would only be thrown away.
+# Most samples of P and U that the kernel estimators use.
 MOST_POSITIVE, MOST_UNLABELLED = 1000, 2000
-# What is enough to contradict a number that a person gave: the time grows with the square,
-# and nobody waits half a minute for a second opinion. Its interval is wider, so it objects
-# only to numbers that are clearly off.
+# Samples that check a given prior. The time grows with the square of the count: all samples
+# would take half a minute. Few give a wide interval, so only a clearly wrong prior is reported.
 CHECK_POSITIVE, CHECK_UNLABELLED = 200, 400
-# Steps of the classifier whose held-out scores BBE reads: BBE needs the top of a ranking
-# to be pure, not a finished model, so a minute is enough.
+# Steps of the classifier whose held-out scores BBE reads: BBE needs only positives at the top
+# of the ranking, not a finished model, so a minute is enough.
 BBE_STEPS = 600
+# Fewest held-out P, and fewest held-out U, for BBE: below, its interval is too wide to use.
+FEWEST_SCORES = 10
 
 
 @dataclass(frozen=True)
 class PriorUsed:
-    """A class prior, as `result.json` records it.
-
-    Attributes:
-        value: The prior.
-        low: Lower end of its interval, None where it counts as exactly known.
-        high: Upper end.
-        origin: Id of the assumption that says where it comes from, see `metrics/registry.py`.
-        notes: What a person should know about it.
-    """
+    """A class prior, as `result.json` records it."""
 
     value: float
-    low: float | None
+    low: float | None  # of its interval; None where the prior counts as exactly known
     high: float | None
-    origin: str
-    notes: tuple[str, ...] = ()
+    origin: str  # id of the assumption it rests on, see metrics/registry.py
+    notes: tuple[str, ...] = ()  # warnings about it
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Both ends of the interval, None where the prior counts as exactly known."""
+        """The interval, None where the prior counts as exactly known."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the entry `prior` of `result.json`."""
         return {**asdict(self), "notes": list(self.notes)}
 
     @classmethod
@@ -73,24 +67,22 @@ class PriorUsed:
 def find_prior(prior: Prior, split: PUSplit, seed: int) -> PriorUsed:
     """Return the prior the user gave, or estimate it from P and U by kernel means.
 
-    A given number is compared with an estimate from few samples, because a wrong one ruins
-    the methods that need it without any other sign before they are trained.
+    A given number is compared with an estimate from few samples: a wrong one ruins the methods
+    that need it, and nothing else would show that before training.
     """
     if prior == "truth":
         true = split.true_prior
         if true is None:
             raise ConfigError(
-                "prior = truth needs the true classes of the unlabelled, which nobody knows here. "
+                "prior = truth needs the true classes of the unlabelled, which are unknown here. "
                 "Use auto or a number."
             )
         return PriorUsed(true, None, None, "truth")
     if isinstance(prior, float):
         given = PriorEstimate(prior, prior, prior, "The number given", 0, 0)
-        few = _flat_rows(
-            split, seed, most_positive=CHECK_POSITIVE, most_unlabelled=CHECK_UNLABELLED
-        )
-        second_opinion = km2(*few, seed=seed)
-        return PriorUsed(prior, None, None, "given", tuple(agreement([given, second_opinion])))
+        few = _flat_rows(split, seed, CHECK_POSITIVE, CHECK_UNLABELLED)
+        notes = tuple(agreement([given, km2(*few, seed=seed)]))
+        return PriorUsed(prior, None, None, "given", notes)
     estimate = kernel_prior("km1" if prior == "km1" else "km2", split, seed)
     notes = (*estimate.notes, *agreement([estimate]))
     return PriorUsed(estimate.value, estimate.low, estimate.high, estimate.method, notes)
@@ -117,29 +109,61 @@ def bbe_prior(loaded: LoadedData, seed: int, watcher: Watcher | None = None) -> 
         batch_size=batch_size,
         learning_rate=0.02,
     )
-    facts = DataFacts(rows, int(split.train.labelled.sum()), split.sample_shape, seed=seed)
-    backbone = build_backbone(
+    method = build_method(
+        CEConfig(),
         BackboneConfig(width=0.5),
-        split.sample_shape,
-        loaded.mean,
-        loaded.std,
-        generator(seed, "bbe-backbone"),
+        loaded,
+        split,
+        batch_size=batch_size,
+        seed=seed,
+        coordinates=("bbe-backbone", "bbe"),
     )
-    show_samples(backbone, split, seed)
-    with seeded(seed, "bbe"):
-        method = CEConfig().build(facts, backbone)
     scores = fit(method, split, train, seed=seed, watcher=watcher).scores(held_out.values)
     return bbe(scores[held_out.labelled], scores[~held_out.labelled], seed=seed)
+
+
+@dataclass(frozen=True)
+class NoPrior:
+    """Why a model's own scores give no prior."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            "the share of positives among the unlabelled items (the prior) was not given and "
+            f"cannot be estimated from this model's held-out scores: {self.reason}"
+        )
+
+
+def own_prior(
+    positive: Float[np.ndarray, "p"], unlabelled: Float[np.ndarray, "u"]
+) -> PriorUsed | NoPrior:
+    """Return the prior by BBE from held-out scores of the model that it helps to evaluate.
+
+    It is right where only positives have the highest scores, and biased high elsewhere. Scores
+    that separate nothing would give a prior near 1, and with it a precision near 1: so an
+    interval that reaches 1 is no estimate.
+    """
+    if min(len(positive), len(unlabelled)) < FEWEST_SCORES:
+        return NoPrior(
+            f"they are of {len(positive)} positives and {len(unlabelled)} unlabelled items, and "
+            f"it takes {FEWEST_SCORES} of each"
+        )
+    found = bbe(positive, unlabelled)
+    if found.high >= 1:
+        return NoPrior("they separate so little that every unlabelled item could be positive")
+    if found.value <= 0:
+        return NoPrior("no unlabelled item scores as high as the positives do")
+    return PriorUsed(found.value, found.low, found.high, OWN_SCORES, tuple(found.notes))
 
 
 def _flat_rows(
     split: PUSplit,
     seed: int,
-    *,
     most_positive: int = MOST_POSITIVE,
     most_unlabelled: int = MOST_UNLABELLED,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return flattened P and U, no more than the estimator would keep: images are large."""
+    """Return P and U as flat vectors, at most so many of each: images are large."""
     random = numpy_generator(seed, "prior")
     data, parts = split.train, []
     for most, mask in ((most_positive, data.labelled), (most_unlabelled, data.unlabelled)):

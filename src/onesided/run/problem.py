@@ -1,4 +1,4 @@
-"""A PU problem as one method is trained on it and judged by it: built once, then passed on."""
+"""A PU problem as one method trains on it and is evaluated on it: built once, then passed on."""
 
 import hashlib
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from onesided.core.dist import world
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import UNKNOWN
-from onesided.data.problem.dataset import LabelledDataset, PUDataset, PUSplit
+from onesided.data.problem.dataset import LabelledDataset, PUSplit
 from onesided.data.problem.negatives import add_negatives, clean_from_negatives, joined
 from onesided.methods.base import MethodConfig
 from onesided.run.config import RunConfig
@@ -16,23 +16,16 @@ from onesided.run.load import LoadedData
 
 @dataclass(frozen=True)
 class Hashes:
-    """What a run is known by: another run's folder is refused.
+    """What identifies a run: another run's folder is refused."""
 
-    Attributes:
-        settings: Of every setting that changes results.
-        split: Of every name and role.
-        content: Of every value trained on.
-        held_out: Of every value that the run is judged by.
-    """
-
-    settings: str
-    split: str
-    content: str
-    held_out: str
+    settings: str  # of every setting that changes results
+    split: str  # of every name and role
+    content: str  # of every training sample
+    held_out: str  # of every sample that evaluates the run
 
     @property
     def identity(self) -> str:
-        """All that makes it this run and no other."""
+        """The parts that decide the model."""
         return f"{self.settings[:24]}-{self.split[:24]}-{self.content[:24]}"
 
 
@@ -42,8 +35,8 @@ class Problem:
 
     Attributes:
         config: The settings.
-        data: P, U, held-out and test parts, the same for every method; pixels, or features
-            where a frozen network stands before the one that learns (see `embed`).
+        data: P, U, held-out and test parts, the same for every method; images, or their
+            features where the backbone is frozen (see `embed`).
         training: The split as this method trains on it: with the known negatives it uses.
         unseen_negatives: Known negatives that this method is not trained on; None if there
             are none.
@@ -56,11 +49,11 @@ class Problem:
 
     @property
     def split(self) -> PUSplit:
-        """P and U as they came, whatever the method is."""
+        """P and U as they were read, the same for every method."""
         return self.data.split
 
     def hashes(self) -> Hashes:
-        """Return what the run is known by. Reads all values: a second for each gigabyte."""
+        """Return the hashes. Reads all values: a second for each gigabyte."""
         return Hashes(
             settings=self.config.fingerprint(),
             split=self._split_hash(),
@@ -83,7 +76,7 @@ class Problem:
 
 
 def build_problem(config: RunConfig, data: LoadedData) -> Problem:
-    """Return the problem, or say why this method cannot be trained on this data."""
+    """Return the problem; raise where this method cannot be trained on this data."""
     training = training_split(data, config.method)
     check_needs(config, training)
     return Problem(config, data, training, negatives_for_evaluation(data, config.method))
@@ -97,10 +90,10 @@ def training_split(data: LoadedData, method: MethodConfig) -> PUSplit:
     split, negatives = data.split, data.known_negatives
     if negatives is None or not method.uses_negatives:
         return split
-    taught = negatives.train
+    used = negatives.train
     if method.needs.clean and split.clean is None:
-        split, taught = clean_from_negatives(split, taught)
-    return add_negatives(split, taught)
+        split, used = clean_from_negatives(split, used)
+    return add_negatives(split, used)
 
 
 def negatives_for_evaluation(data: LoadedData, method: MethodConfig) -> LabelledDataset | None:
@@ -133,9 +126,10 @@ def check_needs(config: RunConfig, split: PUSplit) -> None:
             "Give known negatives with -n, or add data.clean = 100 to a published data set, or "
             "choose a method without 'clean' in onesided methods."
         )
+    parts = [part for part in (split.train, split.held_out) if part is not None]
     check_rule(
         config.threshold,
-        unlabelled=int(split.train.unlabelled.sum()) + _unlabelled(split.held_out),
+        unlabelled=sum(int(part.unlabelled.sum()) for part in parts),
         held_out=split.held_out is not None,
     )
     rows, batch = len(split.train), config.train.batch_size
@@ -146,9 +140,6 @@ def check_needs(config: RunConfig, split: PUSplit) -> None:
         )
     if batch % world():
         raise ConfigError(
-            f"train.batch_size is {batch}, which {world()} processes cannot share equally."
+            f"train.batch_size is {batch}, which {world()} processes cannot share equally. Use a "
+            f"multiple of {world()}."
         )
-
-
-def _unlabelled(data: PUDataset | None) -> int:
-    return 0 if data is None else int(data.unlabelled.sum())

@@ -1,45 +1,52 @@
-"""A trained model over a folder or table of any length, killed and started again at will.
+"""Rank the items of a folder or table with a trained model; a stopped ranking is resumed.
 
-Memory does not depend on the number of items: names, scores and the sort are on disk (a
-few hundred bytes for each item while it lasts). In memory are a piece of items, of at most
-`CHUNK_BYTES` (see `chunk_length`), and at most `MOST_BYTES` of records that are being sorted.
-Folders within folders are remembered while they are walked.
+Memory does not grow with the number of items: names, scores and the sort are on disk, a few
+hundred bytes for each item. In memory are one chunk of items (see `chunk_length`), at most
+`MOST_BYTES` of records that are being sorted, and the folders that are being walked.
+
+Until the ranking is written, a folder `ranked.csv.partial` beside it holds the work:
+
+    listing     a record for each item, in the order in which they are scored
+    scores      a journal, one entry for each chunk; its header names the model and the items
 """
 
 import hashlib
+import shutil
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from onesided.core.errors import CheckpointError, DataNotFound
+from onesided.core.errors import CheckpointError, DataNotFound, OnesidedError
 from onesided.data.problem.samples import CHUNK_ITEMS, chunk_length
 from onesided.data.read.images import check_readable
 from onesided.data.read.items import Items, name_of, open_items
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
 from onesided.engine.predict import Predictor
 from onesided.run.folder import RESULT, read_result
-from onesided.run.scores_file import (
-    PartialScores,
-    ScoredItem,
-    entry,
-    partial_scores,
-)
 from onesided.storage.atomic import replacing
+from onesided.storage.journal import Journal
+from onesided.storage.lock import alone
 from onesided.storage.names import printable
 from onesided.storage.progress import Progress
+from onesided.storage.sorting import read_records, sorted_on_disk, write_records
 from onesided.storage.table import csv_lines, named_lines
 
 COLUMNS = ("path", "score", "rank", "decision")
-MOST_TOLD = 1000
-"""Skipped items that are returned; all of them are in the file of skipped items."""
+MOST_RETURNED = 1000
+"""Skipped items that are returned; the file of skipped items lists all."""
+_LISTING, _SCORES = "listing", "scores"
+_ALL_BITS = 2**64 - 1
 
 
 @dataclass(frozen=True)
 class Best:
-    """One of the first items: printable name, score, and (C, H, W) if there is a picture."""
+    """One of the best items: printable name, score, and (C, H, W) if there is a picture."""
 
     name: str
     score: float
@@ -48,23 +55,23 @@ class Best:
 
 @dataclass(frozen=True)
 class Ranking:
-    """What was ranked, and where it is written.
+    """The result of a ranking.
 
     Attributes:
         items: How many items have a score.
         called_positive: How many of them the model calls positive.
         written: How many rows the output has.
         skipped: How many items could not be read.
-        told: The first of those, printable, with the reason.
-        skipped_file: Where all of those are listed, if there are any.
-        best: The first items, as many as were asked for.
+        first_skipped: The first of those, printable, with the reason.
+        skipped_file: Lists all of those, if there are any.
+        best: The best items, as many as were asked for.
     """
 
     items: int
     called_positive: int
     written: int
     skipped: int
-    told: tuple[tuple[str, str], ...]
+    first_skipped: tuple[tuple[str, str], ...]
     skipped_file: Path | None
     best: tuple[Best, ...]
 
@@ -82,17 +89,8 @@ def rank_items(
 ) -> Ranking:
     """Score every item of a folder or table with the model of a run; write them best first.
 
-    The same command, after a kill, goes on where it was; see `partial_scores`.
-
-    Args:
-        run: Folder with the model.
-        path: Folder of images, or CSV file with a column `path` or columns of numbers.
-        output: CSV file to write.
-        tolerate: Share of the items that may be unreadable.
-        top: Only the best so many are written; None writes all.
-        best: Of how many of the best to return a picture.
-        progress: Called with how many items are done and how many there are.
-        notify: Called with each sentence that a person should know.
+    After a kill, the same command resumes; see `partial_scores`. The arguments are those of the
+    job `rank`, but `best`: how many of the best to return with a picture.
     """
     if not run.is_dir():
         raise DataNotFound(
@@ -106,29 +104,168 @@ def rank_items(
         feature_names=model.feature_names,
         notify=notify,
     )
-    piece = chunk_length(model.sample_shape)
-    with partial_scores(output, _hash_of(run, model), items, piece=piece) as partial:
+    chunk = chunk_length(model.sample_shape)
+    with partial_scores(output, _hash_of(run, model), items, chunk=chunk) as partial:
         _score_rest(partial, items, predictor, run, progress, notify)
         tally = _tally(partial, predictor.threshold)
-        check_readable(
-            items.shown, partial.count, [tally.first], tolerate, unreadable=tally.skipped
-        )
+        first = tally.first_skipped[0] if tally.first_skipped else ("", "")
+        check_readable(items.shown, partial.count, [first], tolerate, unreadable=tally.skipped)
         skipped_file = _write_skipped(output, partial, tally.skipped)
         ranked = islice(partial.ranked(), top)
-        first = _write_ranked(output, ranked, predictor.threshold, keep=best)
+        best_items = _write_ranked(output, ranked, predictor.threshold, keep=best)
         return Ranking(
             items=tally.scored,
             called_positive=tally.called_positive,
             written=min(tally.scored, top or tally.scored),
             skipped=tally.skipped,
-            told=tuple(tally.told),
+            first_skipped=tuple(tally.first_skipped),
             skipped_file=skipped_file,
-            best=tuple(_as_seen(item, items) for item in first),
+            best=tuple(
+                Best(printable(name_of(item.record)), item.score, items.picture(item.record))
+                for item in best_items
+                if item.score is not None
+            ),
+        )
+
+
+def alarm_of(run: Path) -> str | None:
+    """Return why the model of a run is degenerate, None where nothing says so."""
+    if not (run / RESULT).exists():
+        return None  # model files alone are enough to rank: a copy may hold only these
+    pu = read_result(run)["pu"]
+    return None if pu is None else pu.get("degenerate")
+
+
+@dataclass(frozen=True)
+class ScoredItem:
+    """One item: its record, and either a score or the reason why there is none."""
+
+    record: bytes
+    score: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class PartialScores:
+    """The scores so far, in the order of the listing."""
+
+    folder: Path
+    count: int  # of all items
+    chunk: int  # items that are scored at a time
+    journal: Journal  # one entry for each scored chunk
+
+    def chunks(self) -> Iterator[list[bytes]]:
+        """Yield the records of all items, a chunk at a time."""
+        records = read_records(self.folder / _LISTING)
+        while chunk := list(islice(records, self.chunk)):
+            yield chunk
+
+    def done(self) -> int:
+        """Return how many chunks are scored."""
+        return sum(1 for _ in self.journal.entries())
+
+    def scored(self) -> Iterator[ScoredItem]:
+        """Yield every item; all chunks must be scored."""
+        entries = self.journal.entries()
+        for records in self.chunks():
+            entry: Any = next(entries, None)
+            if not _is_whole(entry, len(records)):
+                raise self.journal.damaged("an entry does not fit its items")
+            scores = iter(entry["scores"])
+            for number, record in enumerate(records):
+                reason = entry["reasons"].get(str(number), "")
+                yield ScoredItem(record, None if reason else next(scores), reason)
+        if next(entries, None) is not None:
+            raise self.journal.damaged("it has more entries than there are chunks of items")
+
+    def ranked(self) -> Iterator[ScoredItem]:
+        """Yield the items that have a score, best first, equal scores in the order of names."""
+        scored = ((item.score, item.record) for item in self.scored())
+        keys = (_descending(score) + record for score, record in scored if score is not None)
+        for key in sorted_on_disk(keys, self.folder):
+            yield ScoredItem(key[8:], _from_descending(key[:8]))
+
+
+def _is_whole(entry: object, items: int) -> bool:
+    """Whether an entry has a score, or a reason why there is none, for each item of its chunk."""
+    if not isinstance(entry, dict) or entry.keys() != {"scores", "reasons"}:
+        return False
+    scores, reasons = entry["scores"], entry["reasons"]
+    if not isinstance(scores, list) or not isinstance(reasons, dict):
+        return False
+    return (
+        len(scores) + len(reasons) == items
+        and all(isinstance(score, float) and 0 <= score <= 1 for score in scores)
+        and all(isinstance(reason, str) and reason for reason in reasons.values())
+        and reasons.keys() <= set(map(str, range(items)))
+    )
+
+
+def _descending(score: float) -> bytes:
+    """Return bytes that sort before those of every smaller score; a score is at least 0."""
+    bits = int.from_bytes(struct.pack(">d", score + 0.0))  # -0.0 becomes 0.0
+    return (bits ^ _ALL_BITS).to_bytes(8)
+
+
+def _from_descending(key: bytes) -> float:
+    bits = int.from_bytes(key) ^ _ALL_BITS
+    return float(struct.unpack(">d", bits.to_bytes(8))[0])
+
+
+@contextmanager
+def partial_scores(
+    output: Path, model: str, items: Items, *, chunk: int
+) -> Iterator[PartialScores]:
+    """Give the scores that a killed command left for this output; none where there are none.
+
+    Scores of another model (`model` is its hash), or of items that changed since, are
+    discarded. The folder is deleted at the end, and also after an error if nothing was scored.
+    """
+    folder = output.with_name(f"{output.name}.partial")
+    shown = printable(folder.as_posix())
+    busy = OnesidedError(f"Another command is ranking into {shown}. Wait for it to end.")
+    digest, count = hashlib.sha256(), 0
+
+    def listed() -> Iterator[bytes]:
+        nonlocal count
+        for record in items.records(folder):
+            count += 1
+            digest.update(len(record).to_bytes(4, "little") + record)
+            yield record
+
+    # Beside the folder: it is deleted while the lock is held, and Windows deletes no open file.
+    with alone(folder.with_name(f"{folder.name}.lock"), otherwise=busy):
+        _make(folder)
+        journal = Journal(folder / _SCORES, {})
+        finished = False
+        try:
+            write_records(folder / _LISTING, listed())
+            header = {"format": 1, "piece": chunk, "model": model, "items": digest.hexdigest()}
+            journal = Journal(folder / _SCORES, header)
+            yield PartialScores(folder, count, chunk, journal)
+            finished = True
+        finally:
+            if finished or next(journal.entries(), None) is None:
+                shutil.rmtree(folder)
+
+
+def _make(folder: Path) -> None:
+    """Make the folder; refuse one that holds other files, and a file of this name."""
+    if not folder.exists():
+        folder.mkdir()
+        return
+    ours = (_LISTING, _SCORES)
+    if not folder.is_dir() or any(
+        path.name not in ours and path.stem[:4] != "run-" for path in folder.iterdir()
+    ):
+        raise OnesidedError(
+            f"Scores are kept in {printable(folder.as_posix())} until the ranking is written, but "
+            "it holds something that is not ours. Move it, or choose another output with -o."
         )
 
 
 def _hash_of(run: Path, model: ModelDescription) -> str:
-    """Return a hash of all that decides about scores; the threshold does not."""
+    """Return a hash of all that decides scores; the threshold does not."""
     with (run / WEIGHTS).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
     digest.update(model.model_dump_json(exclude={"threshold"}).encode())
@@ -143,28 +280,25 @@ def _score_rest(
     progress: Progress | None,
     notify: Callable[[str], None] | None,
 ) -> None:
-    """Score the pieces that an earlier command did not."""
+    """Score the chunks that an earlier command did not."""
     done = partial.done()
-    scored = min(done * partial.piece, partial.count)
+    scored = min(done * partial.chunk, partial.count)
     if done and notify:
-        notify(f"Going on after {scored} of {partial.count} items, scored by a stopped command.")
+        notify(f"Resuming after {scored} of {partial.count} items, scored by a stopped command.")
     with partial.journal.writing() as append:
-        for records in islice(partial.pieces(), done, None):
-            piece = items.read(records)
-            scores = predictor.scores(piece.values) if len(piece.values) else np.empty(0)
-            append(entry(piece, _finite(scores, run)))
+        for records in islice(partial.chunks(), done, None):
+            chunk = items.read(records)
+            scores = predictor.scores(chunk.values) if len(chunk.values) else np.empty(0)
+            if not np.isfinite(scores).all():
+                raise CheckpointError(
+                    f"The model in {run} gives scores that are no numbers, so its weights are "
+                    "damaged. Restore them from a copy, or train again."
+                )
+            reasons = {str(number): reason for number, reason in chunk.reasons.items()}
+            append({"scores": scores.tolist(), "reasons": reasons})  # JSON keeps every bit
             scored += len(records)
             if progress:
                 progress(scored, partial.count)
-
-
-def _finite(scores: np.ndarray, run: Path) -> np.ndarray:
-    if not np.isfinite(scores).all():
-        raise CheckpointError(
-            f"The model in {run} gives scores that are no numbers, so its weights are damaged. "
-            "Restore them from a copy, or train again."
-        )
-    return scores
 
 
 @dataclass
@@ -174,11 +308,7 @@ class _Tally:
     scored: int = 0
     called_positive: int = 0
     skipped: int = 0
-    told: list[tuple[str, str]] = field(default_factory=list)
-
-    @property
-    def first(self) -> tuple[str, str]:
-        return self.told[0] if self.told else ("", "")
+    first_skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
 def _tally(partial: PartialScores, threshold: float) -> _Tally:
@@ -186,8 +316,8 @@ def _tally(partial: PartialScores, threshold: float) -> _Tally:
     for item in partial.scored():
         if item.score is None:
             tally.skipped += 1
-            if len(tally.told) < MOST_TOLD:
-                tally.told.append((printable(name_of(item.record)), item.reason))
+            if len(tally.first_skipped) < MOST_RETURNED:
+                tally.first_skipped.append((printable(name_of(item.record)), item.reason))
         else:
             tally.scored += 1
             tally.called_positive += item.score > threshold
@@ -195,7 +325,7 @@ def _tally(partial: PartialScores, threshold: float) -> _Tally:
 
 
 def _write_skipped(output: Path, partial: PartialScores, count: int) -> Path | None:
-    """List what could not be read beside the output; empty a list of an earlier ranking."""
+    """List unreadable items beside the output; empty the list of an earlier ranking."""
     path = output.with_name(f"{output.stem}.skipped.csv")
     if count or path.exists():
         rows = ((name_of(one.record), one.reason) for one in partial.scored() if one.reason)
@@ -206,38 +336,25 @@ def _write_skipped(output: Path, partial: PartialScores, count: int) -> Path | N
 def _write_ranked(
     output: Path, ranked: Iterable[ScoredItem], threshold: float, keep: int
 ) -> list[ScoredItem]:
-    """Write the ranking; return as many of its first items."""
+    """Write the ranking; return its first `keep` items."""
     first: list[ScoredItem] = []
 
     def rows() -> Iterator[tuple[str, str, int, str]]:
-        for place, item in enumerate(ranked, start=1):
+        for number, item in enumerate(ranked, start=1):
             assert item.score is not None
             if len(first) < keep:
                 first.append(item)
             decision = "positive" if item.score > threshold else "negative"
-            yield name_of(item.record), f"{item.score:.9g}", place, decision
+            yield name_of(item.record), f"{item.score:.9g}", number, decision
 
     _write_table(output, COLUMNS, rows())
     return first
 
 
 def _write_table(path: Path, columns: tuple[str, ...], rows: Iterable[Sequence[object]]) -> None:
-    """Write a CSV file of any length, a piece at a time."""
+    """Write a CSV file of any length, a chunk at a time."""
     rows = iter(rows)
     with replacing(path) as file:
         file.write(csv_lines([columns]).encode())
-        while piece := list(islice(rows, CHUNK_ITEMS)):
-            file.write(named_lines(piece).encode())
-
-
-def _as_seen(item: ScoredItem, items: Items) -> Best:
-    assert item.score is not None
-    return Best(printable(name_of(item.record)), item.score, items.picture(item.record))
-
-
-def alarm_of(run: Path) -> str | None:
-    """Return the sentence of a run whose model is degenerate; None also where nobody knows."""
-    if not (run / RESULT).exists():
-        return None  # model files alone rank as well; someone may have copied just these
-    pu = read_result(run)["pu"]
-    return None if pu is None else pu.get("degenerate")
+        while chunk := list(islice(rows, CHUNK_ITEMS)):
+            file.write(named_lines(chunk).encode())

@@ -1,8 +1,7 @@
-"""Every score of a run, kept in full: what figures and decisions at any threshold need."""
+"""All scores of a run, in full precision, and the figures that follow from them."""
 
 import zipfile
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -17,8 +16,8 @@ from onesided.metrics.figure import NO_PRIOR, Figure, PUEvaluation
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.pu import evaluate_pu
 from onesided.metrics.truth import truth_metrics
-from onesided.run.own_scores import NoPrior, own_prior
-from onesided.run.prior import PriorUsed
+from onesided.run.folder import AGAIN
+from onesided.run.prior import NoPrior, PriorUsed, own_prior
 from onesided.storage.atomic import write_arrays
 
 UNREADABLE = (
@@ -26,21 +25,14 @@ UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error),
 )
 """What numpy raises for a file that is no archive of arrays."""
-AGAIN = "Restore it from a copy, or train again with --overwrite."
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores by part, in row order; what a run does not have is None.
+    """Scores of each part of the data, in row order; None for a part that a run lacks.
 
-    Attributes:
-        train: Of P and U that were trained on.
-        train_labelled: Which of them are labelled.
-        held_out: Of held-out P and U.
-        held_out_labelled: Which of them are labelled.
-        test: Of the test part.
-        test_truth: Its true classes; for reporting, nothing is chosen by them.
-        negatives: Of known negatives that were not trained on.
+    `train` and `held_out` are of P and U, `negatives` of known negatives that were not trained
+    on. `test_truth` holds true classes, for reporting only.
     """
 
     train: Float64[np.ndarray, "n"]
@@ -66,23 +58,21 @@ class Scored:
         return self.held_out[self.held_out_labelled], self.held_out[~self.held_out_labelled]
 
     def save(self, path: Path) -> None:
-        """Write the scores, in full precision and without a single pickled object."""
-        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
-        present = {name: values for name, values in arrays.items() if values is not None}
-        write_arrays(path, present)
+        """Write the scores, without pickled objects."""
+        write_arrays(path, {name: part for name, part in vars(self).items() if part is not None})
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what `save` wrote."""
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                scored = cls(**arrays_of(archive))
-        except FileNotFoundError:
+        """Read what `save` wrote; raise where the file is missing or damaged."""
+        if not path.exists():
             raise DataNotFound(
                 f"There is no {path.name} in {path.parent}: the run is not finished, or older "
                 "than this version. Give the same fit command, or train again with --overwrite."
-            ) from None
-        except UNREADABLE as error:
+            )
+        arrays = read_arrays(path)
+        try:
+            scored = cls(**arrays)
+        except TypeError as error:
             raise OnesidedError(f"{path} cannot be read ({error}). {AGAIN}") from None
         scored._check(path)
         return scored
@@ -93,33 +83,35 @@ class Scored:
             (self.held_out, self.held_out_labelled),
             (self.test, self.test_truth),
         )
-        for scores, beside in pairs:
-            if (scores is None) != (beside is None) or (
-                scores is not None and beside is not None and scores.shape != beside.shape
-            ):
+        for scores, labels in pairs:
+            if getattr(scores, "shape", None) != getattr(labels, "shape", None):
                 raise OnesidedError(f"{path} is damaged: its arrays do not fit. {AGAIN}")
         for field in fields(self):
             if not _is_sound(field.name, getattr(self, field.name)):
                 raise OnesidedError(
-                    f"{path} is damaged: '{field.name}' should hold scores from 0 to 1, or what "
-                    f"their items are. {AGAIN}"
+                    f"{path} is damaged: '{field.name}' should hold scores from 0 to 1, labels or "
+                    f"true classes. {AGAIN}"
                 )
         for labelled in (self.train_labelled, self.held_out_labelled):
             if labelled is not None and (labelled.all() or not labelled.any()):
                 raise OnesidedError(f"{path} is damaged: P or U has no scores. {AGAIN}")
 
 
-def arrays_of(archive: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the arrays of an archive; numpy gives bytes for a member that is none."""
-    arrays = dict(archive)
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise ValueError(f"its member '{name}' is no array")
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an .npz file; raise where it is damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = dict(archive)
+        for name, array in arrays.items():
+            if not isinstance(array, np.ndarray):  # numpy gives bytes for a member that is none
+                raise ValueError(f"its member '{name}' is no array")
+    except UNREADABLE as error:
+        raise OnesidedError(f"{path} cannot be read ({error}). {AGAIN}") from None
     return arrays
 
 
 def _is_sound(name: str, values: np.ndarray | None) -> bool:
-    """Whether an array is what its name says: one axis, and numbers or truths that can be."""
+    """Whether an array has one axis and holds what its name says."""
     if values is None:
         return True
     if values.ndim != 1:
@@ -135,10 +127,9 @@ def _is_sound(name: str, values: np.ndarray | None) -> bool:
 def prior_for_estimates(
     scored: Scored, used: PriorUsed | None, given: float | None
 ) -> PriorUsed | None:
-    """Return the prior that estimates of precision, F1 and AUC rest on, None where none is known.
+    """Return the prior for estimates of precision, F1 and AUC, None where there is none.
 
-    The method's own; else the number a person gave; else what BBE estimates from this model's
-    own held-out scores, see `own_prior`.
+    The method's own; else the number the user gave; else `own_prior`.
     """
     pair = scored.held_out_pair()
     if used is not None or pair is None:
@@ -152,41 +143,32 @@ def prior_for_estimates(
 def entries_at(
     scored: Scored, threshold: float, evaluation: PUEvaluation | None, prior: PriorUsed | None
 ) -> dict[str, Any]:
-    """Return the entries of `result.json` that depend on the threshold.
-
-    Args:
-        scored: Scores of the test part and of known negatives.
-        threshold: A score above it means positive.
-        evaluation: What held-out P and U say at this threshold.
-        prior: The prior that estimates rest on, see `prior_for_estimates`.
-    """
+    """Return the entries of `result.json` that depend on the threshold."""
     test = None
     if scored.test is not None and scored.test_truth is not None:
         test = truth_metrics(scored.test_truth, scored.test, threshold=threshold).to_json()
+    notes = prior.notes if prior else ()
     return {
         "threshold": threshold,
         "test": test,
         "pu": evaluation.to_json() if evaluation else None,
         "known_negatives": _known_negatives(scored.negatives, threshold),
-        "warnings": [
-            *(evaluation.warnings if evaluation else ()),
-            *(prior.notes if prior else ()),
-        ],
+        "warnings": [*(evaluation.warnings if evaluation else ()), *notes],
     }
 
 
 def figures_at(
     scored: Scored, threshold: float, *, scenario: Scenario, prior: PriorUsed | None
 ) -> PUEvaluation | None:
-    """Return what the scores of held-out P and U say, or None where nothing is held out."""
+    """Return the evaluation of held-out P and U, or None where nothing is held out."""
     pair = scored.held_out_pair()
     if pair is None:
         return None
-    # Held-out parts are capped apart from each other, so the share is that of both together.
-    labelled = [scored.train_labelled]
-    labelled += [] if scored.held_out_labelled is None else [scored.held_out_labelled]
-    labelled_share = float(np.concatenate(labelled).mean()) if scenario == "single-set" else None
-    # The reason why there is none is not kept with a run: it is found again from the scores.
+    assert scored.held_out_labelled is not None
+    # Each held-out part has its own upper limit, so the share is that of both parts together.
+    labelled = np.concatenate([scored.train_labelled, scored.held_out_labelled])
+    labelled_share = float(labelled.mean()) if scenario == "single-set" else None
+    # A run does not store the reason for a missing prior: it follows from the scores.
     return evaluate_by(
         own_prior(*pair) if prior is None else prior,
         *pair,
@@ -205,7 +187,7 @@ def evaluate_by(
     scenario: Scenario,
     labelled_share: float | None,
 ) -> PUEvaluation:
-    """Return what held-out scores say, with the prior or with the reason why there is none."""
+    """Return the evaluation of held-out scores, with the prior or the reason for its absence."""
     known = prior if isinstance(prior, PriorUsed) else None
     return evaluate_pu(
         positive,

@@ -15,8 +15,7 @@ from onesided.metrics.figure import Figure
 from onesided.metrics.pu import population_prior
 from onesided.metrics.registry import assumption, entry, shown
 from onesided.metrics.truth import truth_metrics
-from onesided.run.own_scores import own_prior
-from onesided.run.prior import PriorUsed
+from onesided.run.prior import PriorUsed, own_prior
 from onesided.run.scored import evaluate_by
 from onesided.storage.atomic import write_text
 from onesided.storage.table import csv_text
