@@ -7,8 +7,7 @@ from typing import Any
 
 from benchmarks.origin import Origin, origin_of_run
 from onesided.run.config import RunConfig
-from onesided.run.folder import read_json
-from onesided.storage.atomic import write_json
+from onesided.storage.atomic import read_json, write_json
 
 Record = dict[str, Any]
 """One run in the collected file."""

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 import onesided
 from benchmarks.origin import commit, same_place
-from onesided.run.folder import read_json
-from onesided.storage.atomic import write_json
+from onesided.storage.atomic import read_json, write_json
 
 Content = dict[str, Any]
 Row = dict[str, Any]

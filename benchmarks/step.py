@@ -33,8 +33,7 @@ from benchmarks.step_page import page, tables
 from benchmarks.step_sides import Problem, Sides, in_turns
 from onesided.core.errors import OnesidedError
 from onesided.engine.train_config import choose_precision
-from onesided.run.folder import read_json
-from onesided.storage.atomic import write_json, write_text
+from onesided.storage.atomic import read_json, write_json, write_text
 
 Record = Mapping[str, Any]
 

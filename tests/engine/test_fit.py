@@ -91,9 +91,7 @@ def test_handlers_of_signals_are_given_back() -> None:
 
 
 def test_a_batch_larger_than_the_data_says_so() -> None:
-    with pytest.raises(
-        ConfigError, match=r"Not one batch of 500 can be made of the data \(96 rows"
-    ):
+    with pytest.raises(ConfigError, match=r"The data is too small for one batch of 500 \(96 rows"):
         fit(build(CE, toy_split()), toy_split(), TrainConfig(epochs=1, batch_size=500))
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM ask for a stop; the loop finishes its step, saves, and goes."""
+"""Ctrl-C and SIGTERM request a stop; the loop finishes its step, saves, and ends."""
 
 import signal
 import threading
@@ -13,7 +13,7 @@ from onesided.core.dist import world
 
 
 class StopRequest:
-    """Whether, and by which signal, somebody asked to stop."""
+    """Whether a stop was requested, and by which signal."""
 
     def __init__(self) -> None:
         self.signal_number = 0
@@ -21,8 +21,8 @@ class StopRequest:
     def agreed(self) -> int:
         """Return the signal that stops all processes together, or 0.
 
-        One process may get the signal a step before another; stopping apart would leave
-        the others waiting for ever, so they exchange one number per step.
+        One process may get the signal a step before another. If it stopped alone, the others
+        would wait for ever, so the processes exchange one number per step.
         """
         if world() == 1:
             return self.signal_number

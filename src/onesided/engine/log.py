@@ -1,4 +1,4 @@
-"""One JSON line per epoch, and nothing else."""
+"""The log of a run: one JSON line per epoch."""
 
 import json
 import math
@@ -53,9 +53,9 @@ class EpochLog:
         self._board = _tensorboard_writer(path.parent) if path and tensorboard else None
 
     def rewind(self, clock: Clock) -> None:
-        """Forget rows from this epoch on: they will be written again by the resumed run.
+        """Delete rows from this epoch on: the resumed run writes them again.
 
-        A line that a kill cut off in the middle belongs to such an epoch too.
+        So does it with a line that is incomplete because the run was killed.
         """
         if self.path is None or not self.path.exists():
             return
@@ -71,7 +71,7 @@ class EpochLog:
         write_text(self.path, "".join(line + "\n" for line in kept))
 
     def seconds(self) -> float | None:
-        """Return the training time of the last row, over all starts of the run."""
+        """Return the training time up to the last row, over all starts of the run."""
         if self.path is None or not self.path.exists():
             return None
         *_, last = self.path.read_text(encoding="utf-8").splitlines() or [""]

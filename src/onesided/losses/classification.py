@@ -106,3 +106,14 @@ def balanced_cross_entropy(
 def _cross_entropy(margin: Float[Tensor, "n"], positive: Bool[Tensor, "n"]) -> Float[Tensor, "n"]:
     # Not softplus: torch's turns linear above 20, an error of 2e-9 that float64 would show.
     return -F.logsigmoid(torch.where(positive, margin, -margin))
+
+
+def mean_entropy(logits: Float[Tensor, "n 2"]) -> Float[Tensor, ""]:
+    """Return the mean entropy of the predicted class probabilities, in nats.
+
+    The regularisation named below Eq. 14 of the NcPU paper. Descending it makes the
+    classifier take sides, so that pseudo targets do not linger at one half.
+    """
+    # exp(log p) * log p is 0 for a vanishing p; p.log() would be -inf and the product NaN.
+    log_probability = logits.log_softmax(dim=1)
+    return -(log_probability.exp() * log_probability).sum(dim=1).mean()

@@ -46,10 +46,9 @@ from onesided.methods.base import Card, GradientMethod, Needs
 from onesided.methods.logged import CALLED_POSITIVE, CLASSIFICATION, MIXUP, TAUGHT_POSITIVE, Logged
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import projector
-from onesided.nets.standardise import Backbone
-from onesided.nets.statistics import glance
+from onesided.nets.standardise import Backbone, glance
 from onesided.state.clusters import Clusters
-from onesided.state.soft_labels import SoftLabels
+from onesided.state.pseudo_targets import SoftLabels
 
 EMBEDDING = 128
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Float32, Shaped
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from onesided.core.errors import ConfigError, ContractError
 
@@ -130,3 +131,18 @@ def normalise_vectors(normalisation: Normalisation, features: int) -> nn.Module:
 def global_average(maps: Float[Tensor, "batch width h w"]) -> Float[Tensor, "batch width"]:
     """Return the mean over all places, in whatever memory layout the maps come."""
     return maps.mean(dim=(2, 3))
+
+
+@torch.no_grad()
+def glance(
+    backbone: Backbone, samples: Float[Tensor, "batch *sample"]
+) -> Float[Tensor, "batch width"]:
+    """Return features without gradient; BatchNorm's running statistics stay as they are.
+
+    In train mode BatchNorm uses the statistics of these samples and would remember them;
+    it works on copies instead (a few KB). Batch statistics are also the same on every
+    process that is given the same samples, where running ones differ by shard.
+    """
+    copies = {name: value.clone() for name, value in backbone.named_buffers()}
+    features: Tensor = functional_call(backbone, copies, (samples,))
+    return features

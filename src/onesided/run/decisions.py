@@ -26,20 +26,12 @@ from onesided.metrics.threshold_rules import (
     recall_threshold,
     top_k_threshold,
 )
-from onesided.run.folder import (
-    CONFIG,
-    REPORT_DATA,
-    RESULT,
-    SCORED,
-    SCORES,
-    read_json,
-    read_result,
-)
+from onesided.run.folder import CONFIG, REPORT_DATA, RESULT, SCORED, SCORES, read_result
 from onesided.run.gallery import map_roles
 from onesided.run.own_scores import NoPrior, own_prior
 from onesided.run.prior import PriorUsed
 from onesided.run.scored import UNREADABLE, Scored, arrays_of, entries_at, figures_at
-from onesided.storage.atomic import write_arrays, write_json, write_text
+from onesided.storage.atomic import read_json, write_arrays, write_json, write_text
 from onesided.storage.table import csv_lines
 
 

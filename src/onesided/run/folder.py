@@ -1,6 +1,5 @@
 """The run folder: which files there are, who owns it, and that nothing in it is half written."""
 
-import json
 import os
 import platform
 import sys
@@ -13,11 +12,11 @@ from typing import Any
 
 from onesided.core.config import dump_toml
 from onesided.core.dist import rank
-from onesided.core.errors import DataNotFound, FolderTaken, OnesidedError
+from onesided.core.errors import FolderTaken, OnesidedError
 from onesided.engine.model_file import DESCRIPTION, WEIGHTS
 from onesided.run.config import RunConfig
 from onesided.run.result_file import check_result
-from onesided.storage.atomic import half_written, write_json, write_text
+from onesided.storage.atomic import half_written, read_json, write_json, write_text
 from onesided.storage.lock import LOCK, alone
 from onesided.storage.names import printable
 from onesided.storage.table import csv_text
@@ -169,29 +168,6 @@ def read_result(folder: Path) -> dict[str, Any]:
     """Return `result.json` of a finished run."""
     content = read_json(folder / RESULT)
     check_result(content, folder / RESULT)
-    return content
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return a JSON file of a run folder."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        lacks = f"{path.name} in {path.parent}" if path.parent.is_dir() else f"folder {path.parent}"
-        raise DataNotFound(
-            f"There is no {lacks}. Give the folder of a run that onesided fit "
-            "finished, or finish it with the same fit command."
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise OnesidedError(
-            f"{path} cannot be read ({error}). Restore it from a copy, or train again with "
-            "--overwrite."
-        ) from None
-    if not isinstance(content, dict):
-        raise OnesidedError(
-            f"{path} should hold a JSON object and holds something else. Restore it from a copy, "
-            "or train again with --overwrite."
-        )
     return content
 
 
