@@ -56,7 +56,7 @@ def test_the_network_and_its_weights_are_said(
     [
         (("--freeze",), "must have learned before"),
         (("--weights", "lost.safetensors"), "There is no file of weights lost.safetensors"),
-        (("--weights", "some.pth"), "no .safetensors file"),
+        (("--weights", "some.pth"), "not a .safetensors file"),
         (("--set", "backbone.weights=pretrained"), "no published weights for auto"),
     ],
 )

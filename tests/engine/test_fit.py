@@ -66,7 +66,7 @@ def test_a_signal_finishes_the_step_saves_and_tells_its_exit_code(
         if (clock.epoch, clock.step) == (1, 0):
             os.kill(os.getpid(), number)
 
-    with pytest.raises(Interrupted, match="same command goes on") as stopped:
+    with pytest.raises(Interrupted, match="same command resumes") as stopped:
         train(build(CE, toy_split()), toy_split(), folder=tmp_path, watcher=Watcher(step=ask))
     assert stopped.value.exit_code == code
     state = Checkpoints(tmp_path / "last.pt", "case").load()

@@ -105,7 +105,7 @@ def test_without_normalisation_signals_neither_fade_nor_explode(size: int) -> No
     network = network_for(3, size, size, normalisation="none")
     samples = images(3, size, size, count=8)
     contrast = (samples - 0.5) / 0.25
-    network.look_at(samples)
+    network.initialise_from(samples)
     maps = network.stages(network.stem(network.first(contrast)))
     assert 0.3 < (maps**2).mean().sqrt().item() < 3.0
 
@@ -158,7 +158,7 @@ def test_the_first_layer_makes_patches_uncorrelated_and_of_unit_variance(
 ) -> None:
     layer = Whitening(channels, halve=halve).double()
     samples = smooth_images(channels, 24)
-    layer.look_at(samples)
+    layer.initialise_from(samples)
     with torch.no_grad():
         # The very patches it looked at: side by side, none over the rim.
         answers = F.conv2d(samples, layer.filters, stride=layer.kernel).transpose(0, 1).flatten(1)
@@ -198,13 +198,13 @@ def test_the_first_layer_stays_in_half_precision() -> None:
 
 def test_images_that_are_all_alike_give_finite_filters() -> None:
     network = network_for(1, 8, 8)
-    network.look_at(torch.full((20, 1, 8, 8), 0.25))
+    network.initialise_from(torch.full((20, 1, 8, 8), 0.25))
     assert network(images(1, 8, 8)).isfinite().all()
 
 
 def test_drawing_anew_keeps_what_was_seen_of_the_data() -> None:
     network = network_for(3, 16, 16)
-    network.look_at(images(3, 16, 16, count=50))
+    network.initialise_from(images(3, 16, 16, count=50))
     seen = network.first.filters.clone()
     with torch.no_grad():
         network.first.bias.fill_(3.0)

@@ -4,7 +4,12 @@ import torch
 
 from onesided.core.errors import ConfigError, ContractError
 from onesided.nets.build import BackboneConfig, build_backbone
-from onesided.nets.standardise import Backbone, Standardise, glance, global_average
+from onesided.nets.standardise import (
+    Backbone,
+    Standardise,
+    features_by_batch_statistics,
+    global_average,
+)
 
 
 def test_each_channel_is_shifted_and_scaled_by_its_own_numbers() -> None:
@@ -94,11 +99,13 @@ def network(shape: tuple[int, ...]) -> Backbone:
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (5,)], ids=["images", "vectors"])
-def test_a_glance_changes_nothing_and_sees_what_training_sees(shape: tuple[int, ...]) -> None:
+def test_features_by_batch_statistics_leave_the_network_unchanged(
+    shape: tuple[int, ...],
+) -> None:
     backbone = network(shape).train()
     samples = torch.rand(6, *shape, generator=torch.Generator().manual_seed(0))
     before = {name: value.clone() for name, value in backbone.state_dict().items()}
-    seen = glance(backbone, samples)
+    seen = features_by_batch_statistics(backbone, samples)
     assert all(torch.equal(value, before[name]) for name, value in backbone.state_dict().items())
     assert not seen.requires_grad
     assert torch.equal(seen, backbone(samples).detach())

@@ -21,4 +21,4 @@ def show_samples(backbone: Backbone, split: PUSplit, seed: int) -> None:
     count = max(FEWEST, PIXELS // prod(split.sample_shape[1:]))
     chosen = numpy_generator(seed, "first-look").permutation(len(data))[:count]
     values = torch.from_numpy(data.values.take(np.sort(chosen)))
-    backbone.look_at(augment(values, split.kind, Augment.PLAIN, generator(seed)))
+    backbone.initialise_from(augment(values, split.kind, Augment.PLAIN, generator(seed)))
