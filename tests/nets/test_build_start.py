@@ -60,8 +60,8 @@ def test_a_frozen_network_is_learned_on_by_an_mlp() -> None:
     assert whole.learner() is whole
 
 
-def test_a_network_without_weights_cannot_stand_still() -> None:
-    with pytest.raises(ConfigError, match="must have learned before"):
+def test_a_backbone_without_weights_cannot_be_frozen() -> None:
+    with pytest.raises(ConfigError, match="needs pretrained weights before"):
         BackboneConfig.from_settings({"freeze": True})
     assert BackboneConfig(freeze=True, weights="mine.safetensors")
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from onesided.core.batch import Losses
 from onesided.core.clock import Clock
 from onesided.storage.atomic import write_text
@@ -27,14 +25,11 @@ class Tally:
         """Count one step; a number that is not finite is left out of the mean."""
         for group, values in (("loss", losses.terms), ("watched", losses.watched)):
             for name, value in values.items():
-                self._add(f"{group}.{name}", value)
-
-    def _add(self, name: str, value: Tensor) -> None:
-        number = float(value.detach())
-        if math.isfinite(number):
-            entry = self.sums.setdefault(name, [0.0, 0])
-            entry[0] += number
-            entry[1] += 1
+                number = float(value.detach())
+                if math.isfinite(number):
+                    entry = self.sums.setdefault(f"{group}.{name}", [0.0, 0])
+                    entry[0] += number
+                    entry[1] += 1
 
     def means(self) -> dict[str, dict[str, float]]:
         """Return {"loss": {...}, "watched": {...}}, each the mean over the epoch's steps."""

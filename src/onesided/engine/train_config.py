@@ -1,7 +1,7 @@
 """Settings of training that do not depend on the method."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import torch
 from pydantic import Field
@@ -11,17 +11,10 @@ from onesided.core.config import Config
 from onesided.core.errors import ConfigError
 
 Precision = Literal["auto", "fp32", "bf16"]
-Schedule = Literal[
-    "cosine",
-    "cosine-step",
-    "steps",
-    "triangle",
-    "seven-sixteenths-step",
-    "seven-sixteenths",
-    "constant",
-]
-WITHIN_EPOCHS: frozenset[Schedule] = frozenset({"cosine-step", "triangle", "seven-sixteenths-step"})
-"""Schedules that change the rate at every step; the others change it once per epoch."""
+PerEpoch = Literal["cosine", "steps", "seven-sixteenths", "constant"]
+PerStep = Literal["cosine-step", "triangle", "seven-sixteenths-step"]
+Schedule = Literal[PerEpoch, PerStep]
+"""How the learning rate changes: once per epoch, or with every step."""
 RISE, START = 0.2, 0.05
 """Share of a run in which the triangle rises, and the share of the rate at which it starts."""
 
@@ -114,7 +107,7 @@ class TrainConfig(Config):
 
         A function of the clock, so a resumed run has the same rates.
         """
-        within = clock.step / clock.steps if self.schedule in WITHIN_EPOCHS else 0
+        within = clock.step / clock.steps if self.schedule in get_args(PerStep) else 0
         return self.learning_rate_at(clock.epoch + within, epochs)
 
 
