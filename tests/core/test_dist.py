@@ -60,7 +60,7 @@ def test_alone_gathering_returns_the_tensor_itself() -> None:
     assert gather_outputs(Outputs({"logits": tensor}))["logits"] is tensor
 
 
-def test_alone_nobody_waits() -> None:
+def test_a_single_process_does_not_wait() -> None:
     wait_for_all()
 
 

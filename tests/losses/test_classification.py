@@ -67,16 +67,16 @@ def test_a_hard_target_costs_what_torch_says(column: int) -> None:
 def test_gradient_of_soft_cross_entropy_is_probability_minus_target() -> None:
     logits, target, _ = random_rows(5)
     logits.requires_grad_()
-    (slope,) = torch.autograd.grad(soft_cross_entropy(logits, target).sum(), logits)
-    torch.testing.assert_close(slope, logits.detach().softmax(dim=1) - target)
+    (gradient,) = torch.autograd.grad(soft_cross_entropy(logits, target).sum(), logits)
+    torch.testing.assert_close(gradient, logits.detach().softmax(dim=1) - target)
 
 
 def test_a_confident_mistake_costs_its_margin_and_stays_finite() -> None:
     logits = torch.tensor([[800.0, -800.0]], dtype=torch.float64, requires_grad=True)
     cost = soft_cross_entropy(logits, one_hot(1))
-    (slope,) = torch.autograd.grad(cost.sum(), logits)
+    (gradient,) = torch.autograd.grad(cost.sum(), logits)
     assert cost.item() == 1600
-    assert slope.tolist() == [[1, -1]]
+    assert gradient.tolist() == [[1, -1]]
 
 
 # mean_or_zero
@@ -89,9 +89,9 @@ def test_the_mean_covers_masked_rows_only() -> None:
 def test_a_mean_over_nothing_is_a_zero_that_can_be_differentiated() -> None:
     values = numbers(1, 2).requires_grad_()
     mean = mean_or_zero(values, flags(0, 0))
-    (slope,) = torch.autograd.grad(mean, values)
+    (gradient,) = torch.autograd.grad(mean, values)
     assert mean.item() == 0
-    assert slope.tolist() == [0, 0]
+    assert gradient.tolist() == [0, 0]
 
 
 def test_a_broken_row_outside_the_mask_does_not_spoil_the_mean() -> None:
@@ -301,15 +301,15 @@ def test_indecision_has_the_largest_entropy() -> None:
 def test_certainty_has_none_and_a_finite_gradient(size: float) -> None:
     logits = torch.tensor([[size, -size], [-size, size]], requires_grad=True)
     entropy = mean_entropy(logits)
-    (slope,) = torch.autograd.grad(entropy, logits)
+    (gradient,) = torch.autograd.grad(entropy, logits)
     assert entropy.item() == pytest.approx(0, abs=1e-12)
-    assert slope.abs().max() < 1e-12
+    assert gradient.abs().max() < 1e-12
 
 
 def test_descending_the_entropy_makes_the_classifier_surer_of_what_it_thinks() -> None:
     logits = torch.tensor([[0.4, 0.0], [0.0, 0.4]], dtype=torch.float64, requires_grad=True)
-    (slope,) = torch.autograd.grad(mean_entropy(logits), logits)
-    surer = (logits - slope).detach().softmax(dim=1).max(dim=1).values
+    (gradient,) = torch.autograd.grad(mean_entropy(logits), logits)
+    surer = (logits - gradient).detach().softmax(dim=1).max(dim=1).values
     assert (surer > logits.detach().softmax(dim=1).max(dim=1).values).all()
 
 

@@ -59,7 +59,7 @@ def test_normalisation_none_leaves_no_batchnorm(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_first_weights_are_a_function_of_the_seed_alone(name: str) -> None:
+def test_initial_weights_are_a_function_of_the_seed_alone(name: str) -> None:
     torch.manual_seed(1)
     first = build({"name": name}, (3, 8, 8), seed=5)
     torch.manual_seed(2)
@@ -101,12 +101,12 @@ def test_the_generator_is_given_back_after_an_error() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_lent_generator_goes_on_from_where_the_block_left_it() -> None:
-    lent, reference = generator(3), generator(3)
-    with drawing_from(lent):
+def test_a_generator_keeps_the_state_it_has_at_the_end_of_the_block() -> None:
+    ours, reference = generator(3), generator(3)
+    with drawing_from(ours):
         inside = torch.rand(4)
     expected = torch.rand(8, generator=reference)
-    assert torch.equal(torch.cat([inside, torch.rand(4, generator=lent)]), expected)
+    assert torch.equal(torch.cat([inside, torch.rand(4, generator=ours)]), expected)
 
 
 def test_layers_are_built_on_the_cpu_whatever_the_default_device() -> None:

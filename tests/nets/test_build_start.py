@@ -115,5 +115,5 @@ def test_what_is_left_to_choice_is_written_down() -> None:
         ),
     ],
 )
-def test_the_network_is_told_in_a_few_words(settings: dict[str, object], words: str) -> None:
+def test_the_backbone_is_described_in_a_few_words(settings: dict[str, object], words: str) -> None:
     assert BackboneConfig.from_settings(settings).in_words((3, 32, 32)) == words

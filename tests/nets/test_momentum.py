@@ -125,7 +125,7 @@ def test_distributed_training_does_not_wait_for_the_target(tmp_path: Path) -> No
         dist.destroy_process_group()
 
 
-def test_following_a_stranger_is_refused() -> None:
+def test_following_another_network_is_refused() -> None:
     backbone, head = online_modules()
     target = TargetNetwork(backbone, head)
     with pytest.raises(ContractError, match="copied from"):

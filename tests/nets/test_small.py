@@ -186,8 +186,8 @@ def test_the_first_layer_is_a_convolution_with_both_signs_and_a_bias() -> None:
     plain = F.conv2d(samples, both, layer.bias, stride=2, padding=1)
     answers = layer(samples)
     assert torch.allclose(answers, plain)
-    slopes = (answers.square().sum(), plain.square().sum())
-    mine, theirs = (torch.autograd.grad(one, layer.bias)[0] for one in slopes)
+    sums = (answers.square().sum(), plain.square().sum())
+    mine, theirs = (torch.autograd.grad(one, layer.bias)[0] for one in sums)
     assert torch.allclose(mine, theirs)
 
 

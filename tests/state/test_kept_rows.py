@@ -72,10 +72,10 @@ def test_of_equal_scores_the_earlier_row_goes() -> None:
 
 
 def test_a_rejected_row_may_come_back() -> None:
-    rows, nobody = KeptRows(3), torch.zeros(3, dtype=torch.bool)
-    rows.reject_top(torch.tensor([3.0, 2.0, 1.0]), nobody, share=0.4)
+    rows, no_labels = KeptRows(3), torch.zeros(3, dtype=torch.bool)
+    rows.reject_top(torch.tensor([3.0, 2.0, 1.0]), no_labels, share=0.4)
     assert rows.read(torch.arange(3)).tolist() == [False, True, True]
-    rows.reject_top(torch.tensor([1.0, 2.0, 3.0]), nobody, share=0.4)
+    rows.reject_top(torch.tensor([1.0, 2.0, 3.0]), no_labels, share=0.4)
     assert rows.read(torch.arange(3)).tolist() == [True, True, False]
 
 

@@ -109,7 +109,7 @@ def test_labelled_rows_stay_positive_exactly_whatever_the_votes() -> None:
 
 
 @pytest.mark.parametrize("positive", [0.0, 0.5])
-def test_unlabelled_rows_start_where_they_are_told_to(positive: float) -> None:
+def test_unlabelled_rows_start_at_the_given_label(positive: float) -> None:
     labels = SoftLabels(3, positive=positive)
     current = labels.current(torch.arange(3), torch.tensor([False, False, True]))
     assert current[:, POSITIVE].tolist() == [positive, positive, 1]

@@ -239,7 +239,7 @@ DAMAGES: dict[str, tuple[str, Any]] = {
     "a root beyond the nodes": ("roots", lambda f: np.append(f.roots, len(f.feature))),
     "no trees": ("roots", lambda f: f.roots[:0]),
     "roots out of order": ("roots", lambda f: f.roots[::-1].copy()),
-    "a first tree that nobody asks": ("roots", lambda f: f.roots[1:]),
+    "a first tree that is never used": ("roots", lambda f: f.roots[1:]),
     "a tree that runs into the next": ("roots", lambda f: np.append(0, f.roots[1:] + 1)),
     "a feature beyond the samples": ("feature", lambda f: f.feature + np.int32(1)),
     "a feature below zero": ("feature", lambda f: f.feature - np.int32(1)),

@@ -186,7 +186,7 @@ def test_below_a_split_features_that_became_constant_there_are_not_drawn() -> No
     assert abs((below_right == 2).mean() - 0.5) < 5 * 0.5 / np.sqrt(len(by_side))
 
 
-def test_samples_that_cannot_be_told_apart_end_in_one_leaf() -> None:
+def test_equal_samples_end_in_one_leaf() -> None:
     features = np.repeat(np.array([[1, 2], [3, 4]], dtype=np.uint8), 10, axis=0)
     forest = one_tree(features, np.arange(20) % 5 == 0)
     assert forest.feature[0] >= 0
@@ -259,7 +259,7 @@ def test_the_range_is_that_of_the_two_outer_distinct_values_on_each_side(kind: t
         assert cut_range(values) == between(values)
 
 
-def test_neighbouring_floats_can_still_be_told_apart() -> None:
+def test_neighbouring_floats_can_still_be_separated() -> None:
     low, infinity = np.float32(1e30), np.float32(np.inf)
     values = np.array([low, np.nextafter(low, infinity)], dtype=np.float32)
     start, end = cut_range(values)

@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 import torch
@@ -12,11 +13,11 @@ import torch.distributed as dist
 from onesided.core.dist import world
 
 
+@dataclass
 class StopRequest:
     """Whether a stop was requested, and by which signal."""
 
-    def __init__(self) -> None:
-        self.signal_number = 0
+    signal_number: int = 0
 
     def agreed(self) -> int:
         """Return the signal that stops all processes together, or 0.

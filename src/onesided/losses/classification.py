@@ -53,9 +53,7 @@ def soft_cross_entropy(
 
 
 def positive_unlabelled_cross_entropy(
-    logits: Float[Tensor, "n 2"],
-    target: Float[Tensor, "n 2"],
-    labelled: Bool[Tensor, "n"],
+    logits: Float[Tensor, "n 2"], target: Float[Tensor, "n 2"], labelled: Bool[Tensor, "n"]
 ) -> Float[Tensor, ""]:
     """Return the mean cross entropy over P plus the mean cross entropy over U.
 

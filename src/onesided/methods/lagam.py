@@ -46,7 +46,7 @@ from onesided.methods.base import Card, GradientMethod, Needs
 from onesided.methods.logged import CALLED_POSITIVE, CLASSIFICATION, MIXUP, TAUGHT_POSITIVE, Logged
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import projector
-from onesided.nets.standardise import Backbone
+from onesided.nets.standardise import Backbone, features_by_batch_statistics
 from onesided.state.clusters import Clusters
 from onesided.state.pseudo_targets import SoftLabels
 

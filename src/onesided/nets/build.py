@@ -15,7 +15,7 @@ Copies of a network (target networks, snapshots) draw nothing.
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -227,16 +227,14 @@ def _checked(sample_shape: Sequence[int]) -> tuple[int, ...]:
     return shape
 
 
-@contextmanager
-def seeded(seed: int, *coordinates: rng.Coordinate) -> Iterator[None]:
+def seeded(seed: int, *coordinates: rng.Coordinate) -> AbstractContextManager[None]:
     """Let layers built in this block depend on the seed and the coordinates alone.
 
     The global generator is restored when the block ends. Use one block per network or
     group of heads, each with its own coordinates: then a new layer in one does not change
     the weights of the others.
     """
-    with drawing_from(rng.generator(seed, *coordinates)):
-        yield
+    return drawing_from(rng.generator(seed, *coordinates))
 
 
 @contextmanager

@@ -106,7 +106,9 @@ class SmallNetwork(Backbone):
         self.stem = nn.Sequential(nn.ReLU(inplace=True))
         channels = self.first.channels
         for _ in range(times - 1):
-            self.stem.append(_halving(channels, low, norm=normalisation))
+            bias = normalisation == "none"
+            halving = nn.Conv2d(channels, low, 4, stride=2, padding=1, bias=bias)
+            self.stem.append(_rectified(halving, normalisation))
             channels = low
         self.stages = nn.Sequential(
             _stage(channels, middle, norm=normalisation),
@@ -153,12 +155,6 @@ def _stage(channels_in: int, channels: int, *, norm: Normalisation) -> nn.Sequen
         nn.ReLU(inplace=True),
         _rectified(Convolution3x3(channels, channels, bias=norm == "none"), norm),
     )
-
-
-def _halving(channels_in: int, channels_out: int, *, norm: Normalisation) -> nn.Sequential:
-    """Return a layer of the stem: a kernel of four at stride two."""
-    bias = norm == "none"
-    return _rectified(nn.Conv2d(channels_in, channels_out, 4, stride=2, padding=1, bias=bias), norm)
 
 
 def _rectified(convolution: nn.Conv2d, norm: Normalisation) -> nn.Sequential:

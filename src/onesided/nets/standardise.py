@@ -141,8 +141,7 @@ def reset_layers(network: nn.Module, draw: Callable[[nn.Conv2d | nn.Linear], obj
 def reset_kaiming(network: nn.Module, mode: Literal["fan_in", "fan_out"]) -> None:
     """Draw the weights of every layer as Kaiming normal."""
     reset_layers(
-        network,
-        lambda layer: nn.init.kaiming_normal_(layer.weight, mode=mode, nonlinearity="relu"),
+        network, lambda layer: nn.init.kaiming_normal_(layer.weight, mode=mode, nonlinearity="relu")
     )
 
 

@@ -111,11 +111,7 @@ class _Options:
 
 
 def _estimate(
-    method: str,
-    rule: ThresholdRule,
-    positive: ArrayLike,
-    unlabelled: ArrayLike,
-    options: _Options,
+    method: str, rule: ThresholdRule, positive: ArrayLike, unlabelled: ArrayLike, options: _Options
 ) -> PriorEstimate:
     samples = _Samples.of(positive, unlabelled)
     n_positive = min(len(samples.positive), options.max_positive)
