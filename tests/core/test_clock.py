@@ -1,4 +1,4 @@
-"""Time as a method sees it: how much of the stage lies behind."""
+"""The clock: how much of the stage is done."""
 
 from dataclasses import FrozenInstanceError, replace
 

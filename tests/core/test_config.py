@@ -1,4 +1,4 @@
-"""Settings in, frozen models out; and every mistake answered in one sentence."""
+"""Settings in, frozen models out; and one sentence for every mistake."""
 
 import math
 import tomllib

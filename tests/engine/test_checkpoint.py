@@ -29,7 +29,7 @@ def test_what_was_saved_comes_back(tmp_path: Path) -> None:
     assert (loaded.tally, loaded.seconds) == ({"loss.risk": [1.5, 2]}, 7.0)
 
 
-def test_nothing_saved_is_the_beginning(tmp_path: Path) -> None:
+def test_without_a_file_the_run_starts_at_the_beginning(tmp_path: Path) -> None:
     assert Checkpoints(tmp_path / "last.pt", "mine").load() is None
     assert Checkpoints().load() is None
 

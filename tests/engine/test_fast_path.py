@@ -1,4 +1,4 @@
-"""What is done for speed changes where numbers lie, and nothing that is kept."""
+"""The memory format changes speed, and nothing that is saved."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The loop: what stops it, what it tells, what it leaves."""
+"""The loop: what stops it, what it reports, what it saves."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_a_failed_step_keeps_the_last_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_finishes_the_step_saves_and_tells_its_exit_code(
+def test_a_signal_finishes_the_step_saves_and_sets_the_exit_code(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
     def ask(clock: Clock) -> None:
@@ -115,7 +115,7 @@ def test_both_ways_of_batching_train(batching: str) -> None:
 
 
 class TwoStages(Broken):
-    """Learns one part, then the other; remembers when stages began."""
+    """Learns one part, then the other; stores when stages began."""
 
     begun: Tensor
 

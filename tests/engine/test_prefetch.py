@@ -1,4 +1,4 @@
-"""One batch ahead: the same batches, one at most in advance, and nothing left running."""
+"""Prefetching: the same batches, at most one in advance, and no thread left running."""
 
 import threading
 from collections.abc import Iterator

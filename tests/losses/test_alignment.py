@@ -114,7 +114,7 @@ def test_released_form_of_two_samples_all_paired() -> None:
 
 
 @pytest.mark.parametrize("same_class", [None, ALL_PAIRS, THREE_PAIRS])
-def test_self_loss_looks_at_self_pairs_only(same_class: Tensor | None) -> None:
+def test_self_loss_uses_self_pairs_only(same_class: Tensor | None) -> None:
     assert self_alignment_loss(QUERY, KEY, same_class).item() == pytest.approx(0.4, abs=1e-12)
 
 
@@ -328,7 +328,7 @@ def test_identical_embeddings_give_finite_numbers_and_a_modest_gradient(
     assert gradient.square().sum() < 100
 
 
-def test_at_cosine_one_the_bare_formula_costs_nothing_and_pulls_nowhere() -> None:
+def test_at_cosine_one_the_plain_formula_has_no_cost_and_no_gradient() -> None:
     query = torch.eye(3, dtype=torch.float64).requires_grad_()
     loss = bare_robust_loss(query, torch.eye(3, dtype=torch.float64), torch.eye(3).bool())
     (gradient,) = torch.autograd.grad(loss, query)

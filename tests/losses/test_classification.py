@@ -298,7 +298,7 @@ def test_indecision_has_the_largest_entropy() -> None:
 
 
 @pytest.mark.parametrize("size", [50.0, 1e3, 1e30])
-def test_certainty_has_none_and_a_finite_gradient(size: float) -> None:
+def test_certainty_has_no_entropy_and_a_finite_gradient(size: float) -> None:
     logits = torch.tensor([[size, -size], [-size, size]], requires_grad=True)
     entropy = mean_entropy(logits)
     (gradient,) = torch.autograd.grad(entropy, logits)
@@ -306,7 +306,7 @@ def test_certainty_has_none_and_a_finite_gradient(size: float) -> None:
     assert gradient.abs().max() < 1e-12
 
 
-def test_descending_the_entropy_makes_the_classifier_surer_of_what_it_thinks() -> None:
+def test_descending_the_entropy_raises_the_confidence() -> None:
     logits = torch.tensor([[0.4, 0.0], [0.0, 0.4]], dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(mean_entropy(logits), logits)
     surer = (logits - gradient).detach().softmax(dim=1).max(dim=1).values

@@ -1,4 +1,4 @@
-"""Contrastive losses against loops over pairs, hand numbers, and what they must not notice."""
+"""Contrastive losses against loops over pairs, hand numbers, and what must not change them."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""DistPU's risk against loops and hand numbers, and where its constants lead."""
+"""DistPU's risk against loops and hand numbers, and the effect of its constants."""
 
 import math
 

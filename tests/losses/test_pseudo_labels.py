@@ -1,4 +1,4 @@
-"""Costs under soft and self-given labels, with HolisticPU's numbers."""
+"""Costs under soft and pseudo labels, with HolisticPU's numbers."""
 
 import math
 

@@ -55,7 +55,7 @@ def gradient(risk: PURisk, margins: Tensor) -> list[float]:
 
 
 def scalar_loss(value: float, surrogate: Surrogate) -> float:
-    """Cost for a positive label, as the textbook has it."""
+    """Cost for a positive label, as in textbooks."""
     if surrogate == "sigmoid":
         return 1 / (1 + math.exp(value))
     if surrogate == "logistic":
@@ -212,7 +212,7 @@ WHOLE_WORLD = (POINTS[:2], 4 * POINTS[:1] + 7 * POINTS[1:2] + 9 * POINTS[2:])
 
 
 def labelled_risk(surrogate: Surrogate, prior: float) -> float:
-    """Risk with the negatives in view: what PU learning has to do without."""
+    """Risk computed with true negatives, which PU learning does not have."""
     on_positives = sum(
         share * scalar_loss(value, surrogate)
         for share, value in zip(P_POSITIVE, POINTS, strict=True)
@@ -354,7 +354,7 @@ def test_the_objective_carries_a_gradient_and_the_report_does_not(
     assert not risk.value.requires_grad
 
 
-def test_the_branch_is_chosen_without_looking_at_the_number() -> None:
+def test_the_branch_is_chosen_without_reading_the_number() -> None:
     # Tensors on "meta" have no values: an `if` on one of them raises.
     margins = torch.zeros(6, device="meta", requires_grad=True)
     parts = risk_parts(margins, torch.zeros(6, dtype=torch.bool, device="meta"), "sigmoid")

@@ -146,7 +146,7 @@ def test_a_network_to_be_loaded_needs_no_generator_and_leaves_the_global_one() -
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_initialise_forgets_everything_but_the_preprocessing(name: str) -> None:
+def test_initialise_resets_everything_but_the_preprocessing(name: str) -> None:
     network = build({"name": name}, (3, 8, 8))
     network(torch.rand(4, 3, 8, 8))
     with torch.no_grad():
@@ -172,7 +172,7 @@ def test_initialise_depends_on_its_generator_and_not_on_what_was_learned() -> No
 
 
 class Prototype(nn.Module):
-    """A third party's layer that does not say how it is drawn."""
+    """A third party's layer without reset_parameters."""
 
     def __init__(self) -> None:
         super().__init__()

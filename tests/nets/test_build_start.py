@@ -1,4 +1,4 @@
-"""What a network starts from, as its settings say it."""
+"""Initial weights of a backbone by its settings."""
 
 import sys
 from pathlib import Path

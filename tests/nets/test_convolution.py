@@ -24,7 +24,7 @@ def drawn(*shape: int, seed: int = 0) -> Tensor:
 
 
 def plain(maps: Tensor, kernel: Tensor) -> Tensor:
-    """Return the convolution as a sum over nine taps, in double precision."""
+    """Return the convolution as a sum over nine entries, in double precision."""
     padded = F.pad(maps.double(), (1, 1, 1, 1))
     height, width = maps.shape[2:]
     return torch.stack(
@@ -47,7 +47,7 @@ def with_gradients(
     return result.detach(), *by_both
 
 
-def assert_nine_taps(maps: Tensor, kernel: Tensor) -> None:
+def assert_nine_entries(maps: Tensor, kernel: Tensor) -> None:
     for ours, obvious in zip(
         with_gradients(winograd, maps, kernel),
         with_gradients(plain, maps, kernel),
@@ -64,7 +64,7 @@ def test_winograds_form_is_the_sum_over_nine_entries_and_so_are_its_gradients(
 ) -> None:
     into, out = channels
     given = drawn(6, into, *size), drawn(out, into, 3, 3, seed=1) / math.sqrt(9 * into)
-    assert_nine_taps(*given)
+    assert_nine_entries(*given)
 
 
 def test_images_in_several_shares_give_what_they_give_at_once(
@@ -106,7 +106,7 @@ def two_threads() -> Iterator[None]:
 @pytest.mark.parametrize("count", [1, 3])
 def test_several_threads_convolve_even_one_image(count: int) -> None:
     given = drawn(count, 16, 9, 8), drawn(16, 16, 3, 3, seed=1) / 12
-    assert_nine_taps(*given)
+    assert_nine_entries(*given)
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -163,12 +163,12 @@ def test_torch_keeps_its_threads_when_numba_starts(monkeypatch: pytest.MonkeyPat
     assert torch.get_num_threads() == 2
 
 
-def test_what_is_kept_between_calls_remembers_no_mode_of_the_first(
+def test_memory_kept_between_calls_does_not_depend_on_the_first_mode(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     maps, kernel = drawn(2, 16, 8, 8), drawn(16, 16, 3, 3, seed=1).requires_grad_()
     # Earlier tests of this thread may have made it already.
-    monkeypatch.delattr(convolution._kept, "room", raising=False)
+    monkeypatch.delattr(convolution._kept, "memory", raising=False)
     with torch.inference_mode():
         seen = winograd(maps, kernel)
     later = winograd(maps, kernel)

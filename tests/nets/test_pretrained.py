@@ -74,7 +74,7 @@ class Hostile:
         return os.mkdir, (str(self.folder),)
 
 
-def test_a_pickle_is_looked_into_for_tensors_and_never_executed(tmp_path: Path) -> None:
+def test_a_pickle_is_searched_for_tensors_and_never_executed(tmp_path: Path) -> None:
     victim = tmp_path / "made-by-the-pickle"
     for name in ("bare.pth", "torch.pth"):
         path = tmp_path / name
@@ -161,7 +161,7 @@ def test_a_refused_file_leaves_the_network_as_it_was() -> None:
     assert all(torch.equal(backbone.state_dict()[n], value) for n, value in state(1).items())
 
 
-def test_a_network_that_forgets_goes_back_to_what_it_was_given() -> None:
+def test_a_reset_network_gets_its_initial_weights_again() -> None:
     backbone = network(seed=1)
     set_initial_weights(backbone, state(), "here")
     with torch.no_grad():
@@ -172,7 +172,7 @@ def test_a_network_that_forgets_goes_back_to_what_it_was_given() -> None:
     assert all(torch.equal(backbone.state_dict()[name], value) for name, value in state().items())
 
 
-def test_a_network_that_was_given_nothing_cannot_start_again() -> None:
+def test_a_network_without_initial_weights_is_not_reset() -> None:
     assert not reset_to_initial_weights(network())
 
 

@@ -146,7 +146,7 @@ def test_every_weight_gets_a_gradient(normalisation: Normalisation) -> None:
 
 
 def smooth_images(channels: int, size: int, *, count: int = 400) -> Tensor:
-    """Images whose neighbours are alike, as in photographs."""
+    """Images whose neighbouring pixels are similar, as in photographs."""
     generator = torch.Generator().manual_seed(2)
     rough = torch.randn(count, channels, size, size, generator=generator, dtype=torch.float64)
     return F.avg_pool2d(rough, 5, stride=1, padding=2)
@@ -202,7 +202,7 @@ def test_images_that_are_all_alike_give_finite_filters() -> None:
     assert network(images(1, 8, 8)).isfinite().all()
 
 
-def test_drawing_anew_keeps_what_was_seen_of_the_data() -> None:
+def test_drawing_anew_keeps_the_computed_first_layer() -> None:
     network = network_for(3, 16, 16)
     network.initialise_from(images(3, 16, 16, count=50))
     seen = network.first.filters.clone()

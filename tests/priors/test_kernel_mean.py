@@ -1,4 +1,4 @@
-"""The walk away from the positives, on kernels small enough to know the answer."""
+"""The distance curve on kernels small enough to know the answer."""
 
 from functools import cache
 
@@ -52,7 +52,7 @@ def slow_distance(kernel: Matrix, n_unlabelled: int, stretch: float) -> float:
 
 
 def slow_prior(kernel: Matrix, n_unlabelled: int) -> float:
-    """KM2 as published: two programs per halving, nothing remembered, no short cut."""
+    """KM2 as published: two programs per halving, nothing stored, no short cut."""
 
     def distance(stretch: float) -> float:
         return slow_distance(kernel, n_unlabelled, stretch)

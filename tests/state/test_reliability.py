@@ -33,12 +33,12 @@ def test_as_many_are_chosen_as_a_share_of_all_rows_makes(share: float, count: in
     assert rows(state, torch.zeros(100, dtype=torch.bool)) == expected
 
 
-def test_labelled_rows_are_reliable_wherever_they_lie() -> None:
+def test_labelled_rows_are_always_reliable() -> None:
     state = selected([-0.9, -0.1, -0.5, -0.7, 0.8], 0.6)
     assert rows(state, torch.tensor([False, False, False, False, True])) == {0, 2, 3, 4}
 
 
-def test_what_was_never_looked_at_is_not_reliable() -> None:
+def test_rows_without_a_distance_are_not_reliable() -> None:
     state = Reliability(5)
     state.record(torch.tensor([1]), torch.tensor([0.9]))
     state.select(share=1.0)

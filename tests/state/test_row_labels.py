@@ -1,4 +1,4 @@
-"""Row labels: written as a whole, read with P in its right."""
+"""Row labels: stored as given; labelled rows are always positive."""
 
 import torch
 
@@ -19,7 +19,7 @@ def test_a_fill_reaches_every_row_and_an_overwrite_only_its_own() -> None:
     assert torch.equal(labels.positive, torch.tensor([0.9, 0.2, 0.8]))
 
 
-def test_an_overwrite_remembers_nothing() -> None:
+def test_an_overwrite_replaces_the_label() -> None:
     labels = RowLabels(1)
     row, unlabelled = torch.tensor([0]), torch.tensor([False])
     for value in (0.25, 0.75, 0.5):

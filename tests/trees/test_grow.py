@@ -283,7 +283,7 @@ def test_rows_are_divided_in_place_and_keep_their_order() -> None:
     assert rows.tolist() == [5, 1, 3, 4, 2]
 
 
-def test_random_numbers_can_be_foreseen_without_drawing_them() -> None:
+def test_later_random_numbers_are_known_without_drawing_them() -> None:
     state = np.array([1234567], dtype=np.uint64)
     foreseen = [random_number(state, ahead) for ahead in range(5)]
     assert state.tolist() == [1234567]

@@ -84,8 +84,8 @@ def _in_row_order(outputs: Callable[[np.ndarray], Tensor], values: Selection) ->
             every = some.new_empty(len(values), *some.shape[1:])
         if (some.shape, some.dtype) != ((len(rows), *every.shape[1:]), every.dtype):
             raise ContractError(
-                f"A sweep needs one output per row, all alike; got {some.dtype} of shape "
-                f"{tuple(some.shape)} for {len(rows)} rows."
+                f"A sweep needs one output per row, all of one shape and type; got {some.dtype} of "
+                f"shape {tuple(some.shape)} for {len(rows)} rows."
             )
         every[rows[0] : rows[-1] + 1] = some
     if every is None:

@@ -117,15 +117,15 @@ def _spread(
     """Write the domain of some images, whose tiles begin `before` pixels earlier."""
     _, height, width, channels = images.shape
     side = matrix.shape[1]
-    seen = np.empty((side, side, channels), np.float32)
+    inputs = np.empty((side, side, channels), np.float32)
     half = np.empty((side, SIDE, channels), np.float32)
     whole = domain.reshape((len(domain), SIDE, SIDE, channels))
     tile = start * -(-height // STEP) * -(-width // STEP)
     for image in range(start, stop):
         for top in range(-before, height - before, STEP):
             for left in range(-before, width - before, STEP):
-                _read(images, image, top, left, seen)
-                _along_both(matrix, seen, half, whole[tile])
+                _read(images, image, top, left, inputs)
+                _along_both(matrix, inputs, half, whole[tile])
                 tile += 1
 
 

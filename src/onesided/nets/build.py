@@ -55,7 +55,7 @@ class BackboneConfig(Config):
     width: float = Field(default=1.0, gt=0, le=16)
     """Multiplier of the layers' widths, for small and mlp; the others are as published."""
     normalisation: Normalisation = "batch"
-    """batch, or none for small and mlp; the heads of the run are built alike."""
+    """batch, or none for small and mlp; the heads of the run follow it."""
     weights: str = Field(default="auto", min_length=1)
     """Initial weights: none draws them by the seed, pretrained takes the published ones, and any
     other word is a .safetensors file. auto is pretrained for efficientnet_lite0, else none."""

@@ -229,11 +229,11 @@ def _domains(
     """
     tiles = len(images) * _tiles(*images.shape[1:3])
     size_in, size_out = (36 * tiles * channels for channels in (channels_in, channels_out))
-    room: Tensor | None = getattr(_kept, "room", None)
-    if room is None or len(room) < size_in + size_out:
+    memory: Tensor | None = getattr(_kept, "memory", None)
+    if memory is None or len(memory) < size_in + size_out:
         # The memory is used again in later calls, so it must not depend on this call's mode.
         with torch.inference_mode(mode=False):
-            room = torch.empty(size_in + size_out, dtype=torch.float32, device="cpu")
-        _kept.room = room
-    inputs, outputs = room[:size_in], room[size_in : size_in + size_out]
+            memory = torch.empty(size_in + size_out, dtype=torch.float32, device="cpu")
+        _kept.memory = memory
+    inputs, outputs = memory[:size_in], memory[size_in : size_in + size_out]
     return inputs.view(tiles, 36, channels_in), outputs.view(tiles, 36, channels_out)

@@ -22,7 +22,7 @@ WIDTHS = (64, 128, 256, 512)
 
 
 class PreActivationBlock(nn.Module):
-    """Two 3x3 convolutions, each after BatchNorm and ReLU, beside a shortcut.
+    """Two 3x3 convolutions, each after BatchNorm and ReLU, plus a shortcut.
 
     Where the shape changes, the shortcut is a 1x1 convolution of the activated input;
     elsewhere it is the untouched input.

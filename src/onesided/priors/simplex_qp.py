@@ -120,12 +120,12 @@ def interior_point(
         newton = _Newton(kernel, here, gradient, scratch)
         products = here.weights * here.slack
         predictor = newton.step(-products)
-        room = here.room(predictor)
-        ahead = here.moved(predictor, room)
+        length = here.longest(predictor)
+        ahead = here.moved(predictor, length)
         centring = (ahead.weights @ ahead.slack / products.sum()) ** 3 * products.mean()
-        curvature = room**2 * predictor.weights * predictor.slack
+        curvature = length**2 * predictor.weights * predictor.slack
         corrector = newton.step(centring - products - curvature)
-        here = here.moved(corrector, min(1.0, 0.995 * here.room(corrector)))
+        here = here.moved(corrector, min(1.0, 0.995 * here.longest(corrector)))
     raise _unsuitable(count, f"no minimum in {MOST_ITERATIONS} steps, gap {gap:.1e}")
 
 
@@ -137,7 +137,7 @@ class _Iterate:
     slack: Float[np.ndarray, "n"]
     level: float
 
-    def room(self, step: "_Iterate") -> float:
+    def longest(self, step: "_Iterate") -> float:
         """Return the share of the step, at most 1, after which something reaches 0."""
         position = np.concatenate([self.weights, self.slack])
         change = np.concatenate([step.weights, step.slack])

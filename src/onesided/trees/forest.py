@@ -32,7 +32,7 @@ class TreeSettings:
         max_features: Features tried per node; 0 takes the square root of all, rounded up.
         max_candidates: Random cuts per feature.
         max_depth: Depth of the deepest node; 0 sets no limit.
-        min_samples_leaf: A node of at most so many rows is not split.
+        min_samples_leaf: A node of at most this many rows is not split.
     """
 
     prior: float
@@ -44,7 +44,7 @@ class TreeSettings:
     min_samples_leaf: int = 1
 
     def features_per_node(self, features: int) -> int:
-        """Return how many of so many features a node tries."""
+        """Return how many of the features a node tries."""
         return self.max_features or math.isqrt(features - 1) + 1
 
 
