@@ -11,8 +11,7 @@ from benchmarks.tables import Paper, page, tables
 from onesided.core.config import read_toml
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.core.freed_memory import keep_freed_memory
-from onesided.run.folder import read_json
-from onesided.storage.atomic import write_text
+from onesided.storage.atomic import read_json, write_text
 
 REPOSITORY = Path(__file__).parent.parent
 SEEDS = (0, 1, 2)

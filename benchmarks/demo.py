@@ -15,9 +15,8 @@ from benchmarks.grid import Budget, Grid, entry
 from benchmarks.tables import finished, markdown, percents, spread
 from onesided.core.config import Settings, merge
 from onesided.methods import METHODS
-from onesided.run.folder import read_json
 from onesided.run.presets import demo_settings
-from onesided.storage.atomic import write_text
+from onesided.storage.atomic import read_json, write_text
 
 COMPARED = ("ncpu", "ce")
 MARKED = re.compile(r"(<!-- demo-table[^>]*-->\n).*?(<!-- /demo-table -->)", re.DOTALL)

@@ -26,8 +26,7 @@ from benchmarks.origin import origin
 from benchmarks.tables import markdown
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.metrics.truth import truth_metrics
-from onesided.run.folder import read_json
-from onesided.storage.atomic import write_json, write_text
+from onesided.storage.atomic import read_json, write_json, write_text
 from onesided.storage.names import name_in_cell
 
 POSITIVES, UNLABELLED, SEED = 200, 4000, 57

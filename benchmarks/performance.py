@@ -27,8 +27,7 @@ from benchmarks.tables import (
     spread,
     threads_of,
 )
-from onesided.run.folder import read_json
-from onesided.storage.atomic import write_text
+from onesided.storage.atomic import read_json, write_text
 
 Content = Mapping[str, Any]
 PAGE = "performance.md"

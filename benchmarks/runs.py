@@ -20,10 +20,10 @@ from onesided.core.config import Settings
 from onesided.core.errors import ConfigError, FolderTaken, Interrupted, OnesidedError
 from onesided.run.config import PATHS, RunConfig
 from onesided.run.execute import run
-from onesided.run.folder import RESULT, check_place, read_json, working_in
+from onesided.run.folder import RESULT, check_place, working_in
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import build_problem
-from onesided.storage.atomic import write_json
+from onesided.storage.atomic import read_json, write_json
 from onesided.storage.lock import alone
 
 Record = dict[str, Any]

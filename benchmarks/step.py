@@ -32,8 +32,7 @@ from benchmarks.step_sides import Problem, Sides, compiled_backbone, in_turns, s
 from benchmarks.tables import NOTHING, commit_words, machine_words, markdown
 from onesided.core.errors import OnesidedError
 from onesided.engine.train_config import choose_precision
-from onesided.run.folder import read_json
-from onesided.storage.atomic import write_json, write_text
+from onesided.storage.atomic import read_json, write_json, write_text
 
 Content = Mapping[str, Any]
 Record = Mapping[str, Any]

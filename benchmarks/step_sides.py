@@ -27,9 +27,8 @@ from onesided.core.labels import NEGATIVE
 from onesided.core.rng import generator
 from onesided.data.loader import Loader
 from onesided.data.problem.dataset import PUDataset, Selection
-from onesided.engine.memory_format import arrange
 from onesided.engine.optimise import build_optimizer, descend
-from onesided.engine.predict import Predictor
+from onesided.engine.predict import Predictor, arrange
 from onesided.engine.train_config import TrainConfig, choose_precision
 from onesided.methods.ncpu import NcPU, NcPUConfig
 from onesided.nets.build import BackboneConfig, build_backbone, seeded

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.command import REPOSITORY
 from benchmarks.folders import BOUND_MB, STAGES, highest_peak, stage
-from onesided.run.folder import read_json
+from onesided.storage.atomic import read_json
 
 
 def test_the_highest_peak_is_that_of_any_command_at_any_size() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.command import REPOSITORY
 from benchmarks.memory import BOUND_MB, measured
-from onesided.run.folder import read_json
+from onesided.storage.atomic import read_json
 
 
 def test_the_recorded_figures_are_within_the_bound() -> None:

@@ -20,12 +20,12 @@ from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE
 from onesided.data.loader import Loader
 from onesided.data.problem.dataset import Selection
-from onesided.engine.memory_format import arrange
 from onesided.engine.optimise import build_optimizer, descend
+from onesided.engine.predict import arrange
 from onesided.methods.ncpu import NcPUConfig
 from onesided.nets import convolution
 from onesided.nets.small import Whitening
-from onesided.run.folder import read_json
+from onesided.storage.atomic import read_json
 
 CPU = torch.device("cpu")
 SMALL = NcPUConfig(warmup_epochs=1, projector_width=16, target_momentum=0.5)

@@ -187,7 +187,7 @@ def test_ctrl_c_saves_and_the_same_command_reaches_the_same_bits(
     stopped = fit(shared_data, broken, *words)
     watcher.join()
     assert stopped.exit_code == 130
-    assert "the same command goes on from there" in stopped.err
+    assert "the same command resumes there" in stopped.err
     assert not (broken / "result.json").exists()
 
     assert fit(shared_data, broken, *words).exit_code == 0

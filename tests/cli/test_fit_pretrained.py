@@ -54,9 +54,9 @@ def test_the_network_and_its_weights_are_said(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--freeze",), "must have learned before"),
+        (("--freeze",), "needs pretrained weights"),
         (("--weights", "lost.safetensors"), "There is no file of weights lost.safetensors"),
-        (("--weights", "some.pth"), "no .safetensors file"),
+        (("--weights", "some.pth"), "not a .safetensors file"),
         (("--set", "backbone.weights=pretrained"), "no published weights for auto"),
     ],
 )

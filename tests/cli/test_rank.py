@@ -164,7 +164,7 @@ def test_weights_that_are_no_numbers_are_refused(run: Path, data: Path) -> None:
     ("damage", "said"),
     [
         ("", "damaged"),
-        ("[1, 2]", "table of settings"),
+        ("[1, 2]", "holds no JSON object"),
         ('{"method": "ce"}', "model.json"),
         ("method", "There is no method 'cee'. Did you mean 'ce'?"),
         ("threshold", "threshold"),

@@ -1,4 +1,4 @@
-"""What travels along the line: nothing a method did not ask for, losses in full precision."""
+"""Batches hold only what a method declared; losses are in full precision."""
 
 from dataclasses import FrozenInstanceError
 

@@ -1,4 +1,4 @@
-"""Time as a method sees it: how much of the stage lies behind."""
+"""The clock: how much of the stage is done."""
 
 from dataclasses import FrozenInstanceError, replace
 
@@ -42,7 +42,7 @@ def test_a_resumed_clock_tells_the_same_time() -> None:
     assert resumed.progress == straight.progress
 
 
-def test_nobody_can_move_a_clock() -> None:
+def test_a_clock_is_immutable() -> None:
     clock = Clock(0, "train", 0, 1)
     with pytest.raises(FrozenInstanceError):
         clock.epoch = 1  # type: ignore[misc]

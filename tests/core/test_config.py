@@ -1,4 +1,4 @@
-"""Settings in, frozen models out; and every mistake answered in one sentence."""
+"""Settings in, frozen models out; and one sentence for every mistake."""
 
 import math
 import tomllib
@@ -173,7 +173,7 @@ def test_a_wrong_setting_is_named_with_its_place_and_remedy(
     assert str(caught.value) == sentence
 
 
-def test_several_mistakes_are_told_one_at_a_time() -> None:
+def test_several_mistakes_are_reported_one_at_a_time() -> None:
     with pytest.raises(ConfigError) as caught:
         Recipe.from_settings({"epochs": 0, "learning_rate": -1, "nme": "x"})
     assert str(caught.value).count("\n") == 0

@@ -49,18 +49,18 @@ def risk(scores: Tensor, labelled: Tensor) -> Tensor:
     return scores.exp().mean().log() ** 2 + difference.abs()
 
 
-def test_alone_there_is_one_process_with_all_rows() -> None:
+def test_a_single_process_has_all_rows() -> None:
     assert (rank(), world()) == (0, 1)
     assert list(range(7))[shard(7)] == list(range(7))
 
 
-def test_alone_gathering_returns_the_tensor_itself() -> None:
+def test_gathering_in_a_single_process_returns_the_tensor_itself() -> None:
     tensor = torch.ones(3, requires_grad=True)
     assert gather(tensor) is tensor
     assert gather_outputs(Outputs({"logits": tensor}))["logits"] is tensor
 
 
-def test_alone_nobody_waits() -> None:
+def test_a_single_process_does_not_wait() -> None:
     wait_for_all()
 
 

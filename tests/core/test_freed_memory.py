@@ -27,7 +27,7 @@ for _ in range(10):
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 needs_glibc = pytest.mark.skipif(
-    platform.libc_ver()[0] != "glibc", reason="only glibc can be told to keep what is freed"
+    platform.libc_ver()[0] != "glibc", reason="only glibc has the setting to keep freed memory"
 )
 
 

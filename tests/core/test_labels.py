@@ -45,7 +45,7 @@ def test_the_ways_people_write_pu_labels_mean_the_same(labels: ArrayLike) -> Non
     assert known.tolist() == [POSITIVE, UNKNOWN, UNKNOWN, POSITIVE]
 
 
-def test_known_negatives_are_told_from_unlabelled_when_the_caller_says_pnu() -> None:
+def test_known_negatives_are_kept_apart_from_unlabelled_with_labels_mean_pnu() -> None:
     labelled, known = normalise_pu_labels([0, -1, 1, 0], labels_mean="pnu")
     assert labelled.tolist() == [False, False, True, False]
     assert known.tolist() == [UNKNOWN, NEGATIVE, POSITIVE, UNKNOWN]

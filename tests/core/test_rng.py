@@ -1,4 +1,4 @@
-"""Randomness is a function of the place: same place, same numbers; other place, others."""
+"""Random numbers are a function of their coordinates: equal coordinates, equal numbers."""
 
 import hashlib
 import random

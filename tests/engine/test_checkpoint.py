@@ -29,7 +29,7 @@ def test_what_was_saved_comes_back(tmp_path: Path) -> None:
     assert (loaded.tally, loaded.seconds) == ({"loss.risk": [1.5, 2]}, 7.0)
 
 
-def test_nothing_saved_is_the_beginning(tmp_path: Path) -> None:
+def test_without_a_file_the_run_starts_at_the_beginning(tmp_path: Path) -> None:
     assert Checkpoints(tmp_path / "last.pt", "mine").load() is None
     assert Checkpoints().load() is None
 
@@ -94,7 +94,7 @@ def test_missing_parts_are_named(tmp_path: Path) -> None:
         Checkpoints(tmp_path / "last.pt", "mine").load()
 
 
-def test_torch_reports_a_full_disk_by_one_of_the_two_errors_that_are_told() -> None:
+def test_torch_reports_a_full_disk_by_one_of_the_two_errors_that_are_handled() -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("this system has no /dev/full to write to")
@@ -102,7 +102,7 @@ def test_torch_reports_a_full_disk_by_one_of_the_two_errors_that_are_told() -> N
         torch.save({"weight": torch.zeros(100_000)}, file)
 
 
-def test_torchs_words_for_a_full_disk_are_told_as_one(
+def test_torchs_words_for_a_full_disk_are_reported_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""What is done for speed changes where numbers lie, and nothing that is kept."""
+"""The memory format changes speed, and nothing that is saved."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import pytest
 import safetensors.torch
 import torch
 
-from onesided.engine.memory_format import arrange
 from onesided.engine.model_file import ModelDescription, load_model, save_model
+from onesided.engine.predict import arrange
 from onesided.methods.base import GradientMethod
 from onesided.nets.build import BackboneConfig
 from tests.contract.cases import Case, build, equal_states, toy_split, train

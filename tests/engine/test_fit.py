@@ -1,4 +1,4 @@
-"""The loop: what stops it, what it tells, what it leaves."""
+"""The loop: what stops it, what it reports, what it saves."""
 
 import json
 import os
@@ -59,14 +59,14 @@ def test_a_failed_step_keeps_the_last_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_finishes_the_step_saves_and_tells_its_exit_code(
+def test_a_signal_finishes_the_step_saves_and_sets_the_exit_code(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
     def ask(clock: Clock) -> None:
         if (clock.epoch, clock.step) == (1, 0):
             os.kill(os.getpid(), number)
 
-    with pytest.raises(Interrupted, match="same command goes on") as stopped:
+    with pytest.raises(Interrupted, match="same command resumes") as stopped:
         train(build(CE, toy_split()), toy_split(), folder=tmp_path, watcher=Watcher(step=ask))
     assert stopped.value.exit_code == code
     state = Checkpoints(tmp_path / "last.pt", "case").load()
@@ -91,9 +91,7 @@ def test_handlers_of_signals_are_given_back() -> None:
 
 
 def test_a_batch_larger_than_the_data_says_so() -> None:
-    with pytest.raises(
-        ConfigError, match=r"Not one batch of 500 can be made of the data \(96 rows"
-    ):
+    with pytest.raises(ConfigError, match=r"The data is too small for one batch of 500 \(96 rows"):
         fit(build(CE, toy_split()), toy_split(), TrainConfig(epochs=1, batch_size=500))
 
 
@@ -117,7 +115,7 @@ def test_both_ways_of_batching_train(batching: str) -> None:
 
 
 class TwoStages(Broken):
-    """Learns one part, then the other; remembers when stages began."""
+    """Learns one part, then the other; stores when stages began."""
 
     begun: Tensor
 

@@ -42,7 +42,7 @@ def test_a_tally_continues_from_a_checkpoint() -> None:
     assert whole.means() == second.means()
 
 
-def test_rewinding_forgets_the_epochs_that_will_be_written_again(tmp_path: Path) -> None:
+def test_rewinding_deletes_the_epochs_that_will_be_written_again(tmp_path: Path) -> None:
     log = EpochLog(tmp_path / "log.jsonl")
     for stage, epoch in (("warm", 0), ("warm", 1), ("train", 0), ("train", 1)):
         log.write({"stage": stage, "epoch": epoch, "loss": {}, "watched": {}})

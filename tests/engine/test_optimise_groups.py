@@ -1,4 +1,4 @@
-"""What decays, and who looks ahead."""
+"""Weight decay and Nesterov momentum."""
 
 import pytest
 import torch

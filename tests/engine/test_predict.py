@@ -52,7 +52,7 @@ def test_pictures_are_scaled_to_one() -> None:
     assert np.allclose(scores, 1 / (1 + np.exp(-1.0)))
 
 
-def test_scoring_leaves_the_training_mode_alone() -> None:
+def test_scoring_does_not_change_the_training_mode() -> None:
     method = Given().train()
     Predictor(method, CPU).scores(np.zeros((3, 1), dtype=np.float32))
     assert method.training

@@ -1,4 +1,4 @@
-"""One batch ahead: the same batches, one at most in advance, and nothing left running."""
+"""Prefetching: the same batches, at most one in advance, and no thread left running."""
 
 import threading
 from collections.abc import Iterator
@@ -41,11 +41,11 @@ def test_items_are_made_in_another_thread_while_the_one_before_is_in_use() -> No
 
     items = prefetched(making())
     assert next(items) != threading.get_ident()
-    assert second_is_made.wait(timeout=60), "nobody asked for the second item yet"
+    assert second_is_made.wait(timeout=60), "the second item was not requested yet"
     assert len(list(items)) == 1
 
 
-def test_what_goes_wrong_is_told_where_the_item_would_have_come() -> None:
+def test_an_error_is_raised_where_the_item_would_have_come() -> None:
     def making() -> Iterator[int]:
         yield 1
         raise ValueError("no second")

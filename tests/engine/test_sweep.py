@@ -1,4 +1,4 @@
-"""Sweeps: every row once, in order, and no more of them at a time than memory bears."""
+"""Sweeps: every row once, in order, and only as many at a time as fit into memory."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ def test_large_images_go_through_in_smaller_pieces_with_the_same_outputs(
     assert sums.numpy() == pytest.approx(pool[values.index].sum(axis=(1, 2, 3)) / 255, rel=1e-5)
 
 
-def test_a_sweep_over_nothing_is_refused_and_not_guessed() -> None:
+def test_a_sweep_over_no_rows_is_refused() -> None:
     nothing = Selection(np.zeros((3, 7), np.uint8), np.arange(0))
     with pytest.raises(ContractError, match="no rows"):
         run_over(lambda rows: rows.sum(dim=1), nothing, torch.device("cpu"))

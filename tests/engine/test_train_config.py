@@ -1,4 +1,4 @@
-"""The schedule's published numbers, and what the machine is asked to do."""
+"""The schedule's published numbers, and the choice of device and precision."""
 
 import pytest
 import torch

@@ -35,7 +35,7 @@ def test_other_compiled_code_keeps_its_own_cache(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("writable", [True, False])
-def test_an_edit_of_what_a_function_calls_is_seen_wherever_the_cache_is(
+def test_an_edit_of_a_called_function_is_noticed_for_every_cache_folder(
     tmp_path: Path, writable: bool
 ) -> None:
     package = tmp_path / "package"

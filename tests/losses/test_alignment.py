@@ -89,8 +89,8 @@ def pair(cosine: float, scale: float = 1.0) -> tuple[Tensor, Tensor]:
 def pull(loss: AlignmentLoss, cosine: float, scale: float = 1.0) -> float:
     """Length of the gradient that a pair at this cosine exerts on its query."""
     query, key = pair(cosine, scale)
-    (slope,) = torch.autograd.grad(loss(query, key, torch.ones(1, 1).bool()), query)
-    return math.sqrt(slope.square().sum().item())
+    (gradient,) = torch.autograd.grad(loss(query, key, torch.ones(1, 1).bool()), query)
+    return math.sqrt(gradient.square().sum().item())
 
 
 # values
@@ -114,7 +114,7 @@ def test_released_form_of_two_samples_all_paired() -> None:
 
 
 @pytest.mark.parametrize("same_class", [None, ALL_PAIRS, THREE_PAIRS])
-def test_self_loss_looks_at_self_pairs_only(same_class: Tensor | None) -> None:
+def test_self_loss_uses_self_pairs_only(same_class: Tensor | None) -> None:
     assert self_alignment_loss(QUERY, KEY, same_class).item() == pytest.approx(0.4, abs=1e-12)
 
 
@@ -256,8 +256,8 @@ def pull_on_shared_query(loss: AlignmentLoss) -> tuple[float, float]:
         dtype=torch.float64,
     )
     pairs = torch.tensor([[False, True, True], [False, True, False], [False, False, True]])
-    (slope,) = torch.autograd.grad(loss(query, key, pairs), query)
-    return abs(slope[0, 1].item()), abs(slope[0, 2].item())
+    (gradient,) = torch.autograd.grad(loss(query, key, pairs), query)
+    return abs(gradient[0, 1].item()), abs(gradient[0, 2].item())
 
 
 def test_in_one_batch_the_noisy_partner_dominates_the_plain_loss() -> None:
@@ -323,17 +323,17 @@ def test_identical_embeddings_give_finite_numbers_and_a_modest_gradient(
     loss = robust_alignment_loss(
         query, row.repeat(4, 1), same_class, bound=bound, self_pair=self_pair
     )
-    (slope,) = torch.autograd.grad(loss, query)
+    (gradient,) = torch.autograd.grad(loss, query)
     assert 0 <= loss.item() <= 2 * math.sqrt(MARGIN) + 1e-6
-    assert slope.square().sum() < 100
+    assert gradient.square().sum() < 100
 
 
-def test_at_cosine_one_the_bare_formula_costs_nothing_and_pulls_nowhere() -> None:
+def test_at_cosine_one_the_plain_formula_has_no_cost_and_no_gradient() -> None:
     query = torch.eye(3, dtype=torch.float64).requires_grad_()
     loss = bare_robust_loss(query, torch.eye(3, dtype=torch.float64), torch.eye(3).bool())
-    (slope,) = torch.autograd.grad(loss, query)
+    (gradient,) = torch.autograd.grad(loss, query)
     assert loss.item() == pytest.approx(0, abs=1e-100)
-    assert slope.abs().max() == 0
+    assert gradient.abs().max() == 0
 
 
 def test_opposite_embeddings_cost_the_most() -> None:
@@ -351,8 +351,8 @@ def test_a_margin_of_zero_is_still_finite() -> None:
     loss = robust_alignment_loss(
         query, torch.eye(3, dtype=torch.float64), torch.ones(3, 3).bool(), margin=0.0
     )
-    (slope,) = torch.autograd.grad(loss, query)
-    assert slope.isfinite().all()
+    (gradient,) = torch.autograd.grad(loss, query)
+    assert gradient.isfinite().all()
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
@@ -375,8 +375,8 @@ def angle_after_descent(loss: AlignmentLoss) -> float:
     key = torch.stack([first, first, first, second, second])
     query = torch.tensor([[0.8, 0.6]], dtype=torch.float64).repeat(5, 1).requires_grad_()
     for _ in range(400):
-        (slope,) = torch.autograd.grad(loss(query, key, torch.ones(5, 5).bool()), query)
-        query = (query - 0.2 * slope).detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(loss(query, key, torch.ones(5, 5).bool()), query)
+        query = (query - 0.2 * gradient).detach().requires_grad_()
     return math.degrees(math.atan2(abs(query[0, 1].item()), query[0, 0].item()))
 
 

@@ -11,6 +11,7 @@ from onesided.losses.classification import (
     balanced_cross_entropy,
     class_weighted_cross_entropy,
     margin,
+    mean_entropy,
     mean_or_zero,
     p_positive,
     plain_cross_entropy,
@@ -66,16 +67,16 @@ def test_a_hard_target_costs_what_torch_says(column: int) -> None:
 def test_gradient_of_soft_cross_entropy_is_probability_minus_target() -> None:
     logits, target, _ = random_rows(5)
     logits.requires_grad_()
-    (slope,) = torch.autograd.grad(soft_cross_entropy(logits, target).sum(), logits)
-    torch.testing.assert_close(slope, logits.detach().softmax(dim=1) - target)
+    (gradient,) = torch.autograd.grad(soft_cross_entropy(logits, target).sum(), logits)
+    torch.testing.assert_close(gradient, logits.detach().softmax(dim=1) - target)
 
 
 def test_a_confident_mistake_costs_its_margin_and_stays_finite() -> None:
     logits = torch.tensor([[800.0, -800.0]], dtype=torch.float64, requires_grad=True)
     cost = soft_cross_entropy(logits, one_hot(1))
-    (slope,) = torch.autograd.grad(cost.sum(), logits)
+    (gradient,) = torch.autograd.grad(cost.sum(), logits)
     assert cost.item() == 1600
-    assert slope.tolist() == [[1, -1]]
+    assert gradient.tolist() == [[1, -1]]
 
 
 # mean_or_zero
@@ -88,9 +89,9 @@ def test_the_mean_covers_masked_rows_only() -> None:
 def test_a_mean_over_nothing_is_a_zero_that_can_be_differentiated() -> None:
     values = numbers(1, 2).requires_grad_()
     mean = mean_or_zero(values, flags(0, 0))
-    (slope,) = torch.autograd.grad(mean, values)
+    (gradient,) = torch.autograd.grad(mean, values)
     assert mean.item() == 0
-    assert slope.tolist() == [0, 0]
+    assert gradient.tolist() == [0, 0]
 
 
 def test_a_broken_row_outside_the_mask_does_not_spoil_the_mean() -> None:
@@ -256,3 +257,62 @@ def test_probability_of_positive_is_the_share_of_its_exponential() -> None:
 def test_a_larger_logit_of_positive_means_a_larger_probability() -> None:
     assert p_positive(torch.tensor([[0.0, 5.0]])) > 0.99
     assert p_positive(torch.tensor([[5.0, 0.0]])) < 0.01
+
+
+LOGIT = st.floats(-1e4, 1e4)
+
+
+def test_entropy_is_the_textbook_formula_written_as_loops() -> None:
+    generator = torch.Generator().manual_seed(1)
+    logits = 2 * torch.randn(6, 2, generator=generator, dtype=torch.float64)
+    slow = 0.0
+    for row in logits.tolist():
+        total = sum(math.exp(value) for value in row)
+        shares = [math.exp(value) / total for value in row]
+        slow -= sum(share * math.log(share) for share in shares) / len(logits)
+    assert mean_entropy(logits).item() == pytest.approx(slow, abs=1e-12)
+
+
+def test_probabilities_of_three_quarters_and_one_quarter_have_entropy_0_5623() -> None:
+    logits = torch.tensor([[math.log(3), 0.0]], dtype=torch.float64)
+    assert mean_entropy(logits).item() == pytest.approx(0.5623351446, abs=1e-10)
+
+
+@given(st.lists(st.tuples(LOGIT, LOGIT), min_size=1, max_size=8))
+def test_entropy_lies_between_zero_and_log_two(rows: list[tuple[float, float]]) -> None:
+    entropy = mean_entropy(torch.tensor(rows, dtype=torch.float64)).item()
+    assert 0 <= entropy <= math.log(2) + 1e-12
+
+
+@given(LOGIT)
+def test_a_common_shift_of_the_logits_changes_nothing(shift: float) -> None:
+    logits = torch.tensor([[0.3, -1.2], [2.0, 0.1]], dtype=torch.float64)
+    torch.testing.assert_close(
+        mean_entropy(logits + shift), mean_entropy(logits), atol=1e-10, rtol=0
+    )
+
+
+def test_indecision_has_the_largest_entropy() -> None:
+    logits = torch.full((3, 2), 0.7, dtype=torch.float64)
+    assert mean_entropy(logits).item() == pytest.approx(math.log(2), abs=1e-15)
+
+
+@pytest.mark.parametrize("size", [50.0, 1e3, 1e30])
+def test_certainty_has_no_entropy_and_a_finite_gradient(size: float) -> None:
+    logits = torch.tensor([[size, -size], [-size, size]], requires_grad=True)
+    entropy = mean_entropy(logits)
+    (gradient,) = torch.autograd.grad(entropy, logits)
+    assert entropy.item() == pytest.approx(0, abs=1e-12)
+    assert gradient.abs().max() < 1e-12
+
+
+def test_descending_the_entropy_raises_the_confidence() -> None:
+    logits = torch.tensor([[0.4, 0.0], [0.0, 0.4]], dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(mean_entropy(logits), logits)
+    surer = (logits - gradient).detach().softmax(dim=1).max(dim=1).values
+    assert (surer > logits.detach().softmax(dim=1).max(dim=1).values).all()
+
+
+def test_the_gradient_is_the_derivative() -> None:
+    logits = torch.tensor([[0.4, -1.0], [3.0, 0.4]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(mean_entropy, (logits,))

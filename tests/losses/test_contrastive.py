@@ -1,4 +1,4 @@
-"""Contrastive losses against loops over pairs, hand numbers, and what they must not notice."""
+"""Contrastive losses against loops over pairs, hand numbers, and what must not change them."""
 
 import math
 
@@ -95,8 +95,8 @@ def test_whether_an_anchor_calls_itself_positive_makes_no_difference() -> None:
 
 def test_an_anchor_without_positives_costs_nothing_and_has_no_gradient() -> None:
     anchor = units(3, 0).requires_grad_()
-    nobody = torch.zeros(3, 6, dtype=torch.bool)
-    loss = supervised_contrastive_loss(anchor, units(3, 1), nobody, temperature=0.1)
+    none = torch.zeros(3, 6, dtype=torch.bool)
+    loss = supervised_contrastive_loss(anchor, units(3, 1), none, temperature=0.1)
     (gradient,) = torch.autograd.grad(loss, anchor)
     assert float(loss.detach()) == 0
     assert not gradient.any()

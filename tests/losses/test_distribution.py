@@ -1,4 +1,4 @@
-"""DistPU's risk against loops and hand numbers, and where its constants lead."""
+"""DistPU's risk against loops and hand numbers, and the effect of its constants."""
 
 import math
 
@@ -34,12 +34,12 @@ def test_the_risk_is_two_distances_between_shares(
     assert found / (2 * 0.4) == pytest.approx(released, abs=1e-12)
 
 
-def test_at_logit_zero_risk_and_slope_are_those_computed_by_hand() -> None:
+def test_at_logit_zero_risk_and_gradient_are_those_computed_by_hand() -> None:
     margin = torch.zeros(3, dtype=torch.float64, requires_grad=True)
     risk = label_distribution_risk(margin, torch.tensor([True, False, False]), prior=0.4)
     assert float(risk.detach()) == pytest.approx(0.5)
-    (slope,) = torch.autograd.grad(risk, margin)
-    assert slope.tolist() == pytest.approx([-0.2, 0.125, 0.125])
+    (gradient,) = torch.autograd.grad(risk, margin)
+    assert gradient.tolist() == pytest.approx([-0.2, 0.125, 0.125])
 
 
 @given(
@@ -87,9 +87,9 @@ def test_a_term_without_samples_is_left_out(present: bool) -> None:
     labelled = torch.full((4,), present)
     risk = label_distribution_risk(margin, labelled, prior=0.4)
     assert float(risk.detach()) == pytest.approx(2 * 0.4 * 0.5 if present else 0.1)
-    (slope,) = torch.autograd.grad(risk, margin)
-    assert torch.isfinite(slope).all()
-    assert slope.any()
+    (gradient,) = torch.autograd.grad(risk, margin)
+    assert torch.isfinite(gradient).all()
+    assert gradient.any()
 
 
 def test_a_prior_that_cannot_be_is_refused() -> None:
@@ -110,12 +110,12 @@ def test_entropy_equals_its_formula(probability: float) -> None:
     assert float(binary_entropy(logit(p))) == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_saturated_prediction_has_no_entropy_and_a_finite_slope() -> None:
+def test_a_saturated_prediction_has_no_entropy_and_a_finite_gradient() -> None:
     margin = torch.tensor([-200.0, 200.0], requires_grad=True)
     entropy = binary_entropy(margin)
     assert entropy.tolist() == pytest.approx([0, 0], abs=1e-30)
-    (slope,) = torch.autograd.grad(entropy.sum(), margin)
-    assert torch.isfinite(slope).all()
+    (gradient,) = torch.autograd.grad(entropy.sum(), margin)
+    assert torch.isfinite(gradient).all()
 
 
 FIRST = torch.tensor([1.0, 0.2], dtype=torch.float64)

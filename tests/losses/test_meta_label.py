@@ -95,7 +95,7 @@ def test_a_soft_label_gives_the_number_computed_by_hand() -> None:
     assert float(loss) == pytest.approx(0.83022793, abs=1e-8)
 
 
-def test_a_confident_mistake_costs_much_and_teaches_nothing() -> None:
+def test_a_confident_mistake_costs_much_and_has_no_gradient() -> None:
     margin = values([10, -10]).requires_grad_()
     loss = balanced_soft_cross_entropy(margin, soft([0, 1]))
     (gradient,) = torch.autograd.grad(loss, margin)
@@ -103,12 +103,12 @@ def test_a_confident_mistake_costs_much_and_teaches_nothing() -> None:
     assert gradient.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize(("beyond", "teaches"), [(-1e-6, True), (1e-6, False)])
-def test_teaching_ends_at_a_logit_of_9_21(beyond: float, teaches: bool) -> None:
+@pytest.mark.parametrize(("beyond", "learns"), [(-1e-6, True), (1e-6, False)])
+def test_the_gradient_ends_at_a_logit_of_9_21(beyond: float, learns: bool) -> None:
     margin = values([9.21024037 + beyond, 0]).requires_grad_()
     loss = balanced_soft_cross_entropy(margin, soft([0, 1]))
     (gradient,) = torch.autograd.grad(loss, margin)
-    assert bool(gradient[0] != 0) == teaches
+    assert bool(gradient[0] != 0) == learns
 
 
 STEP = 1e-3
@@ -151,7 +151,7 @@ def test_the_closed_form_equals_the_double_backward_pass(seed: int, step: float)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_scaling_the_labels_of_a_class_is_a_direction_without_slope(seed: int) -> None:
+def test_scaling_the_labels_of_a_class_is_a_direction_without_gradient(seed: int) -> None:
     problem = at_random(seed)
     gradient = meta_gradient(problem.noisy_view, problem.clean_view, step=STEP)
     along = (problem.target * gradient).sum(dim=0)

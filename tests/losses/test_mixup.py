@@ -1,4 +1,4 @@
-"""Mixup: where shares come from, and what lies between two samples."""
+"""Mixup: how shares are drawn, and how two samples are mixed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Losses through a transition matrix: hand numbers, and why balance keeps them alive."""
+"""Losses through a transition matrix: numbers by hand, and why balance prevents collapse."""
 
 import math
 
@@ -105,7 +105,7 @@ def best_constant(balanced: bool) -> float:
     return min(grid, key=lambda p: float(formula(logits_of([p] * 1050), T, labelled)))
 
 
-def test_the_plain_mean_wants_nothing_positive_and_the_balanced_one_stays_undecided() -> None:
+def test_the_plain_mean_prefers_all_negative_and_the_balanced_one_does_not() -> None:
     assert best_constant(balanced=False) == 0.01
     assert best_constant(balanced=True) == pytest.approx(0.5)
 
@@ -115,7 +115,7 @@ def test_balance_gives_the_numbers_computed_by_hand(share: float, value: float) 
     assert float(class_balance_loss(logits_of([share, share]))) == pytest.approx(value, abs=1e-8)
 
 
-def test_balance_looks_at_the_mean_only_and_bears_a_class_that_is_gone() -> None:
+def test_balance_depends_on_the_mean_only_and_is_finite_without_one_class() -> None:
     assert float(class_balance_loss(logits_of([0.2, 0.8]))) == pytest.approx(math.log(2))
     gone = torch.zeros(3, 2)
     gone[:, NEGATIVE] = 200.0

@@ -1,4 +1,4 @@
-"""Costs under soft and self-given labels, with HolisticPU's numbers."""
+"""Costs under soft and pseudo labels, with HolisticPU's numbers."""
 
 import math
 
@@ -58,12 +58,12 @@ def test_soft_cost_and_consistency_add_up_to_the_published_number() -> None:
     assert float(total.mean()) == pytest.approx(1.00371244, abs=1e-8)
 
 
-def test_a_sure_negative_teaches_negative() -> None:
+def test_the_cost_of_a_confident_negative_is_that_of_the_label_negative() -> None:
     cost = confident_consistency(double(-5.0), double(2.0), confidence=0.9)
     assert float(cost) == pytest.approx(2 + math.log1p(math.exp(-2)))
 
 
-def test_the_teacher_learns_nothing_from_its_student() -> None:
+def test_the_teacher_gets_no_gradient() -> None:
     weak, strong = double(4.0).requires_grad_(), double(0.5).requires_grad_()
     confident_consistency(weak, strong, confidence=0.9).sum().backward()  # type: ignore[no-untyped-call]
     assert weak.grad is None

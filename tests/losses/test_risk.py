@@ -49,13 +49,13 @@ def parts_of(batch: Batch, surrogate: Surrogate = "sigmoid") -> tuple[Tensor, Ri
 
 
 def gradient(risk: PURisk, margins: Tensor) -> list[float]:
-    (slope,) = torch.autograd.grad(risk.objective, margins, retain_graph=True)
-    values: list[float] = slope.tolist()
+    (by_margin,) = torch.autograd.grad(risk.objective, margins, retain_graph=True)
+    values: list[float] = by_margin.tolist()
     return values
 
 
 def scalar_loss(value: float, surrogate: Surrogate) -> float:
-    """Cost for a positive label, as the textbook has it."""
+    """Cost for a positive label, as in textbooks."""
     if surrogate == "sigmoid":
         return 1 / (1 + math.exp(value))
     if surrogate == "logistic":
@@ -93,12 +93,12 @@ def test_the_convex_losses_differ_by_the_margin(surrogate: Surrogate, values: li
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES)
-def test_extreme_margins_give_finite_costs_and_slopes(surrogate: Surrogate) -> None:
+def test_extreme_margins_give_finite_costs_and_gradients(surrogate: Surrogate) -> None:
     margins = torch.tensor([1e4, -1e4], requires_grad=True)
     cost = surrogate_loss(margins, surrogate)
-    (slope,) = torch.autograd.grad(cost.sum(), margins)
+    (by_margin,) = torch.autograd.grad(cost.sum(), margins)
     assert cost.isfinite().all()
-    assert slope.isfinite().all()
+    assert by_margin.isfinite().all()
 
 
 @pytest.mark.parametrize(
@@ -141,14 +141,14 @@ def test_a_batch_without_positives_trains_on_the_unlabelled_alone() -> None:
     margins, parts = parts_of(([], [0.5, -1.5]))
     risk = nnpu_risk(parts, PRIOR)
     assert risk.value.item() == pytest.approx(0.4024424275, abs=1e-10)
-    assert all(slope > 0 for slope in gradient(risk, margins))
+    assert all(derivative > 0 for derivative in gradient(risk, margins))
 
 
 def test_a_batch_without_unlabelled_gives_a_finite_step() -> None:
     margins, parts = parts_of(([2.0, -1.0], []))
     assert parts.unlabelled_as_negative.item() == 0
     for risk in (upu_risk(parts, PRIOR), nnpu_risk(parts, PRIOR), imbalanced_risk(parts, PRIOR)):
-        assert all(math.isfinite(slope) for slope in gradient(risk, margins))
+        assert all(math.isfinite(derivative) for derivative in gradient(risk, margins))
 
 
 # uPU
@@ -212,7 +212,7 @@ WHOLE_WORLD = (POINTS[:2], 4 * POINTS[:1] + 7 * POINTS[1:2] + 9 * POINTS[2:])
 
 
 def labelled_risk(surrogate: Surrogate, prior: float) -> float:
-    """Risk with the negatives in view: what PU learning has to do without."""
+    """Risk computed with true negatives, which PU learning does not have."""
     on_positives = sum(
         share * scalar_loss(value, surrogate)
         for share, value in zip(P_POSITIVE, POINTS, strict=True)
@@ -278,8 +278,8 @@ def test_a_memorised_batch_is_climbed_back(step: float) -> None:
     assert risk.ascending.item()
     assert risk.objective.item() == pytest.approx(step * 0.2833598434, abs=1e-10)
     assert risk.value.item() == pytest.approx(0.0333257590, abs=1e-10)
-    slopes = [0.0090353319, 0.0209987171, -0.0225883299, -0.0524967927]
-    expected = [step * slope for slope in slopes]
+    derivatives = [0.0090353319, 0.0209987171, -0.0225883299, -0.0524967927]
+    expected = [step * derivative for derivative in derivatives]
     assert gradient(risk, margins) == pytest.approx(expected, abs=1e-10)
 
 
@@ -322,7 +322,7 @@ def test_a_clamp_would_push_positives_the_other_way() -> None:
     (of_clamp,) = torch.autograd.grad(clamped, margins, retain_graph=True)
     of_nnpu = gradient(nnpu_risk(parts, PRIOR), margins)
     assert (of_clamp[:2] < 0).all()
-    assert all(slope > 0 for slope in of_nnpu[:2])
+    assert all(derivative > 0 for derivative in of_nnpu[:2])
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES)
@@ -354,7 +354,7 @@ def test_the_objective_carries_a_gradient_and_the_report_does_not(
     assert not risk.value.requires_grad
 
 
-def test_the_branch_is_chosen_without_looking_at_the_number() -> None:
+def test_the_branch_is_chosen_without_reading_the_number() -> None:
     # Tensors on "meta" have no values: an `if` on one of them raises.
     margins = torch.zeros(6, device="meta", requires_grad=True)
     parts = risk_parts(margins, torch.zeros(6, dtype=torch.bool, device="meta"), "sigmoid")
@@ -387,7 +387,7 @@ def test_both_imbalanced_forms_climb_alike(risk_of: RiskFunction) -> None:
     assert risk.value.item() == pytest.approx(0.0416571988, abs=1e-10)
     weight = 0.5 / (1 - PRIOR)
     of_nnpu = gradient(nnpu_risk(parts, PRIOR), margins)
-    assert gradient(risk, margins) == pytest.approx([weight * slope for slope in of_nnpu])
+    assert gradient(risk, margins) == pytest.approx([weight * derivative for derivative in of_nnpu])
 
 
 def test_the_released_form_descends_like_nnpu() -> None:
@@ -446,7 +446,7 @@ def test_an_error_rate_from_one_group_alone_is_refused(labelled: bool) -> None:
 def test_a_prior_outside_zero_and_one_is_refused_with_a_remedy(prior: float) -> None:
     margins, parts = parts_of(CALM)
     labelled = torch.arange(4) < 2
-    remedy = r"got prior .+\. A class prior lies between 0 and 1; pass prior = \"km2\""
+    remedy = r"got prior .+\. A class prior lies between 0 and 1; pass prior = \"auto\""
     with pytest.raises(ConfigError, match="uPU " + remedy):
         upu_risk(parts, prior)
     with pytest.raises(ConfigError, match="nnPU " + remedy):
@@ -462,5 +462,5 @@ def test_a_prior_outside_zero_and_one_is_refused_with_a_remedy(prior: float) -> 
 @pytest.mark.parametrize("target_prior", [0.0, 1.0, 1.5])
 def test_a_target_prior_outside_zero_and_one_is_refused(target_prior: float) -> None:
     _, parts = parts_of(CALM)
-    with pytest.raises(ConfigError, match=r"target_prior .+ 0\.5 weighs both classes alike"):
+    with pytest.raises(ConfigError, match=r"target_prior .+ 0\.5 gives both classes equal weight"):
         imbalanced_risk(parts, PRIOR, target_prior=target_prior)

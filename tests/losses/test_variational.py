@@ -87,9 +87,9 @@ def test_the_gradient_pushes_u_by_its_share_of_phi_and_pulls_p_alike() -> None:
 
 @pytest.mark.parametrize("missing", ["positive", "unlabelled", "both"])
 def test_a_group_that_is_missing_costs_zero(missing: str) -> None:
-    nobody = torch.empty(0, dtype=torch.float64, requires_grad=True)
-    positive = nobody if missing != "unlabelled" else logarithms(PHI_P)
-    unlabelled = nobody if missing != "positive" else logarithms(PHI_U)
+    none = torch.empty(0, dtype=torch.float64, requires_grad=True)
+    positive = none if missing != "unlabelled" else logarithms(PHI_P)
+    unlabelled = none if missing != "positive" else logarithms(PHI_U)
     expected = {
         "positive": math.log(0.5),
         "unlabelled": -(math.log(0.9) + math.log(0.6)) / 2,
@@ -99,13 +99,13 @@ def test_a_group_that_is_missing_costs_zero(missing: str) -> None:
     assert loss.item() == pytest.approx(expected[missing], abs=1e-12)
 
 
-def test_extreme_margins_give_finite_losses_and_slopes() -> None:
+def test_extreme_margins_give_finite_losses_and_gradients() -> None:
     margins = torch.tensor([1e4, -1e4, 1e4, -1e4], requires_grad=True)
     log_phi = F.logsigmoid(margins)
     loss = variational_loss(log_phi[:2], log_phi[2:])
-    (slope,) = torch.autograd.grad(loss, margins)
+    (gradient,) = torch.autograd.grad(loss, margins)
     assert loss.isfinite()
-    assert slope.isfinite().all()
+    assert gradient.isfinite().all()
 
 
 # the theorem
@@ -177,14 +177,14 @@ def test_the_target_is_the_logarithm_of_the_weighted_mean(
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, [0.0, 0.0]), (1.0, [-3.0, -0.5])])
-def test_shares_that_rounded_to_an_end_give_finite_targets_and_slopes(
+def test_shares_that_rounded_to_an_end_give_finite_targets_and_gradients(
     share: float, expected: list[float]
 ) -> None:
     unlabelled = torch.tensor([-3.0, -0.5], requires_grad=True)
     log_target = mixed_log_target(unlabelled, share)
-    (slope,) = torch.autograd.grad(log_target.sum(), unlabelled)
+    (gradient,) = torch.autograd.grad(log_target.sum(), unlabelled)
     assert log_target.tolist() == pytest.approx(expected)
-    assert slope.tolist() == pytest.approx([share, share])
+    assert gradient.tolist() == pytest.approx([share, share])
 
 
 def test_both_sides_of_the_mixup_term_learn() -> None:
@@ -201,5 +201,5 @@ def test_both_sides_of_the_mixup_term_learn() -> None:
 
 
 def test_no_mixtures_cost_nothing() -> None:
-    nobody = torch.empty(0)
-    assert mixup_loss(nobody, nobody).item() == 0
+    none = torch.empty(0)
+    assert mixup_loss(none, none).item() == 0

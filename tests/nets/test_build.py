@@ -59,7 +59,7 @@ def test_normalisation_none_leaves_no_batchnorm(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_first_weights_are_a_function_of_the_seed_alone(name: str) -> None:
+def test_initial_weights_are_a_function_of_the_seed_alone(name: str) -> None:
     torch.manual_seed(1)
     first = build({"name": name}, (3, 8, 8), seed=5)
     torch.manual_seed(2)
@@ -101,12 +101,12 @@ def test_the_generator_is_given_back_after_an_error() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_lent_generator_goes_on_from_where_the_block_left_it() -> None:
-    lent, reference = generator(3), generator(3)
-    with drawing_from(lent):
+def test_a_generator_keeps_the_state_it_has_at_the_end_of_the_block() -> None:
+    ours, reference = generator(3), generator(3)
+    with drawing_from(ours):
         inside = torch.rand(4)
     expected = torch.rand(8, generator=reference)
-    assert torch.equal(torch.cat([inside, torch.rand(4, generator=lent)]), expected)
+    assert torch.equal(torch.cat([inside, torch.rand(4, generator=ours)]), expected)
 
 
 def test_layers_are_built_on_the_cpu_whatever_the_default_device() -> None:
@@ -146,7 +146,7 @@ def test_a_network_to_be_loaded_needs_no_generator_and_leaves_the_global_one() -
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_initialise_forgets_everything_but_the_preprocessing(name: str) -> None:
+def test_initialise_resets_everything_but_the_preprocessing(name: str) -> None:
     network = build({"name": name}, (3, 8, 8))
     network(torch.rand(4, 3, 8, 8))
     with torch.no_grad():
@@ -172,7 +172,7 @@ def test_initialise_depends_on_its_generator_and_not_on_what_was_learned() -> No
 
 
 class Prototype(nn.Module):
-    """A third party's layer that does not say how it is drawn."""
+    """A third party's layer without reset_parameters."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a network starts from, as its settings say it."""
+"""Initial weights of a backbone by its settings."""
 
 import sys
 from pathlib import Path
@@ -60,8 +60,8 @@ def test_a_frozen_network_is_learned_on_by_an_mlp() -> None:
     assert whole.learner() is whole
 
 
-def test_a_network_without_weights_cannot_stand_still() -> None:
-    with pytest.raises(ConfigError, match="must have learned before"):
+def test_a_backbone_without_weights_cannot_be_frozen() -> None:
+    with pytest.raises(ConfigError, match="needs pretrained weights before"):
         BackboneConfig.from_settings({"freeze": True})
     assert BackboneConfig(freeze=True, weights="mine.safetensors")
 
@@ -115,5 +115,5 @@ def test_what_is_left_to_choice_is_written_down() -> None:
         ),
     ],
 )
-def test_the_network_is_told_in_a_few_words(settings: dict[str, object], words: str) -> None:
+def test_the_backbone_is_described_in_a_few_words(settings: dict[str, object], words: str) -> None:
     assert BackboneConfig.from_settings(settings).in_words((3, 32, 32)) == words

@@ -24,7 +24,7 @@ def drawn(*shape: int, seed: int = 0) -> Tensor:
 
 
 def plain(maps: Tensor, kernel: Tensor) -> Tensor:
-    """Return the convolution as a sum over nine taps, in double precision."""
+    """Return the convolution as a sum over nine entries, in double precision."""
     padded = F.pad(maps.double(), (1, 1, 1, 1))
     height, width = maps.shape[2:]
     return torch.stack(
@@ -37,17 +37,21 @@ def plain(maps: Tensor, kernel: Tensor) -> Tensor:
     ).sum(dim=0)
 
 
-def slopes(convolve: Callable[[Tensor, Tensor], Tensor], *given: Tensor) -> tuple[Tensor, ...]:
-    """Return value and slopes by maps and kernel of a convolution, weighed by noise."""
+def with_gradients(
+    convolve: Callable[[Tensor, Tensor], Tensor], *given: Tensor
+) -> tuple[Tensor, ...]:
+    """Return value and gradients by maps and kernel of a convolution, weighed by noise."""
     maps, kernel = (one.clone().requires_grad_() for one in given)
     result = convolve(maps, kernel)
     by_both = torch.autograd.grad((result * drawn(*result.shape, seed=9)).sum(), (maps, kernel))
     return result.detach(), *by_both
 
 
-def assert_nine_taps(maps: Tensor, kernel: Tensor) -> None:
+def assert_nine_entries(maps: Tensor, kernel: Tensor) -> None:
     for ours, obvious in zip(
-        slopes(winograd, maps, kernel), slopes(plain, maps, kernel), strict=True
+        with_gradients(winograd, maps, kernel),
+        with_gradients(plain, maps, kernel),
+        strict=True,
     ):
         scale = float(obvious.abs().max())
         torch.testing.assert_close(ours, obvious.float(), atol=2e-5 * scale, rtol=0)
@@ -55,21 +59,21 @@ def assert_nine_taps(maps: Tensor, kernel: Tensor) -> None:
 
 @pytest.mark.parametrize("size", [(4, 4), (8, 8), (7, 7), (1, 1), (5, 9), (14, 3)])
 @pytest.mark.parametrize("channels", [(16, 16), (3, 5), (48, 20)])
-def test_winograds_form_is_the_sum_over_nine_taps_and_so_are_its_slopes(
+def test_winograds_form_is_the_sum_over_nine_entries_and_so_are_its_gradients(
     size: tuple[int, int], channels: tuple[int, int]
 ) -> None:
     into, out = channels
     given = drawn(6, into, *size), drawn(out, into, 3, 3, seed=1) / math.sqrt(9 * into)
-    assert_nine_taps(*given)
+    assert_nine_entries(*given)
 
 
 def test_images_in_several_shares_give_what_they_give_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = drawn(11, 16, 8, 8), drawn(16, 16, 3, 3, seed=1) / 12
-    at_once = slopes(winograd, *given)
+    at_once = with_gradients(winograd, *given)
     monkeypatch.setattr(convolution, "TILES", 8)
-    for ours, whole in zip(slopes(winograd, *given), at_once, strict=True):
+    for ours, whole in zip(with_gradients(winograd, *given), at_once, strict=True):
         torch.testing.assert_close(ours, whole, atol=1e-5 * float(whole.abs().max()), rtol=0)
 
 
@@ -102,7 +106,7 @@ def two_threads() -> Iterator[None]:
 @pytest.mark.parametrize("count", [1, 3])
 def test_several_threads_convolve_even_one_image(count: int) -> None:
     given = drawn(count, 16, 9, 8), drawn(16, 16, 3, 3, seed=1) / 12
-    assert_nine_taps(*given)
+    assert_nine_entries(*given)
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -127,7 +131,7 @@ if child == 0:
     os._exit(0 if torch.equal(convolve(), mine) else 1)
 assert os.waitpid(child, 0)[1] == 0
 """
-    # In a process of its own: whoever runs the tests has threads.
+    # In a process of its own, because the test process has threads.
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -159,12 +163,12 @@ def test_torch_keeps_its_threads_when_numba_starts(monkeypatch: pytest.MonkeyPat
     assert torch.get_num_threads() == 2
 
 
-def test_what_is_kept_between_calls_remembers_no_mode_of_the_first(
+def test_memory_kept_between_calls_does_not_depend_on_the_first_mode(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     maps, kernel = drawn(2, 16, 8, 8), drawn(16, 16, 3, 3, seed=1).requires_grad_()
     # Earlier tests of this thread may have made it already.
-    monkeypatch.delattr(convolution._kept, "room", raising=False)
+    monkeypatch.delattr(convolution._kept, "memory", raising=False)
     with torch.inference_mode():
         seen = winograd(maps, kernel)
     later = winograd(maps, kernel)
@@ -174,12 +178,12 @@ def test_what_is_kept_between_calls_remembers_no_mode_of_the_first(
 
 def test_a_result_can_be_changed_in_place_like_torchs_own() -> None:
     maps, kernel = drawn(2, 16, 8, 8), drawn(16, 16, 3, 3, seed=1) / 12
-    ours = slopes(lambda *given: torch.relu_(winograd(*given)), maps, kernel)
-    theirs = slopes(lambda x, k: torch.relu_(F.conv2d(x, k, padding=1)), maps, kernel)
+    ours = with_gradients(lambda *given: torch.relu_(winograd(*given)), maps, kernel)
+    theirs = with_gradients(lambda x, k: torch.relu_(F.conv2d(x, k, padding=1)), maps, kernel)
     torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=0)
 
 
-def test_what_needs_no_slope_gets_none() -> None:
+def test_what_needs_no_gradient_gets_none() -> None:
     maps, kernel = drawn(2, 16, 8, 8), drawn(16, 16, 3, 3, seed=1)
     for learned, frozen in [(maps, kernel), (kernel, maps)]:
         learned.requires_grad_()
@@ -240,7 +244,7 @@ def test_half_precision_and_doubles_are_left_to_torch() -> None:
 
 
 @pytest.mark.parametrize("network", ["small", "resnet18"])
-def test_a_network_gives_the_features_and_slopes_of_torchs_convolutions(
+def test_a_network_gives_the_features_and_gradients_of_torchs_convolutions(
     network: str, monkeypatch: pytest.MonkeyPatch, in_winograds_form: list[torch.Size]
 ) -> None:
     standardise = Standardise([0.5] * 3, [0.25] * 3)
@@ -249,17 +253,17 @@ def test_a_network_gives_the_features_and_slopes_of_torchs_convolutions(
         backbone = resnet18(standardise) if network == "resnet18" else SmallNetwork(standardise)
     images = drawn(16, 3, 32, 32).sigmoid()
 
-    def features_and_slopes() -> list[Tensor]:
+    def features_and_gradients() -> list[Tensor]:
         backbone.zero_grad()
         features = backbone(images)
         features.square().sum().backward()
         return [features.detach(), *(p.grad.clone() for p in backbone.parameters())]  # type: ignore[union-attr]
 
-    fast = features_and_slopes()
+    fast = features_and_gradients()
     assert in_winograds_form
     in_winograds_form.clear()
     monkeypatch.setitem(os.environ, "ONESIDED_CONVOLUTIONS", "direct")
-    direct = features_and_slopes()
+    direct = features_and_gradients()
     assert not in_winograds_form
     for ours, theirs in zip(fast, direct, strict=True):
         # Rectifiers choose, so noise of single precision may turn a few of a deep network's.

@@ -27,7 +27,7 @@ def network(channels: int = 3, size: tuple[int, int] = (32, 32)) -> EfficientNet
 
 
 def picture(side: int) -> Tensor:
-    """An image that anybody can make again, whatever the version of torch."""
+    """An image that is the same in every version of torch."""
     place = torch.arange(3 * side * side, dtype=torch.float64).reshape(1, 3, side, side)
     return (0.5 + 0.5 * torch.sin(0.37 * place)).float()
 

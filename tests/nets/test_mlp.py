@@ -42,7 +42,7 @@ def test_batchnorm_brings_the_only_bias() -> None:
 
 def test_images_are_standardised_by_channel_and_laid_out_flat() -> None:
     torch.manual_seed(0)
-    network = MLP(Standardise([0.5, 0.2], [0.1, 0.3]), places=12, hidden=8, normalisation="none")
+    network = MLP(Standardise([0.5, 0.2], [0.1, 0.3]), pixels=12, hidden=8, normalisation="none")
     images = torch.rand(2, 2, 3, 4)
     by_hand = (images - torch.tensor([0.5, 0.2])[:, None, None]) / torch.tensor([0.1, 0.3])[
         :, None, None

@@ -21,8 +21,8 @@ from onesided.nets.pretrained import (
     own_file,
     published_file,
     read_weights,
-    start_again,
-    start_from,
+    reset_to_initial_weights,
+    set_initial_weights,
 )
 from onesided.nets.standardise import Standardise
 
@@ -74,7 +74,7 @@ class Hostile:
         return os.mkdir, (str(self.folder),)
 
 
-def test_a_pickle_is_looked_into_for_tensors_and_never_executed(tmp_path: Path) -> None:
+def test_a_pickle_is_searched_for_tensors_and_never_executed(tmp_path: Path) -> None:
     victim = tmp_path / "made-by-the-pickle"
     for name in ("bare.pth", "torch.pth"):
         path = tmp_path / name
@@ -113,14 +113,14 @@ def test_the_hash_is_of_the_content_and_not_of_the_place(tmp_path: Path) -> None
 
 def test_weights_that_fit_are_taken_over_whole() -> None:
     backbone = network(seed=1)
-    start_from(backbone, state(seed=0), "here")
+    set_initial_weights(backbone, state(seed=0), "here")
     assert all(torch.equal(backbone.state_dict()[name], value) for name, value in state().items())
 
 
 def test_statistics_of_the_data_stay_where_the_weights_have_none() -> None:
     weights = {name: value for name, value in state().items() if "standardise" not in name}
     backbone = MLP(Standardise([0.1] * 4, [0.9] * 4), hidden=8)
-    start_from(backbone, weights, "here")
+    set_initial_weights(backbone, weights, "here")
     assert torch.allclose(backbone.standardise.mean, torch.full((4,), 0.1))
 
 
@@ -128,42 +128,42 @@ def test_missing_weights_are_named() -> None:
     weights = state()
     del weights["layers.0.weight"]
     with pytest.raises(CheckpointError, match=r"MLP: they lack 'layers\.0\.weight'\. Choose"):
-        start_from(network(), weights, "here")
+        set_initial_weights(network(), weights, "here")
 
 
 def test_of_many_missing_weights_two_are_named_and_the_rest_counted() -> None:
     weights = {name: value for name, value in state().items() if "standardise" in name}
     with pytest.raises(CheckpointError, match=r"'layers\.0\.weight', '.*' and \d+ more"):
-        start_from(network(), weights, "here")
+        set_initial_weights(network(), weights, "here")
 
 
 def test_unknown_weights_are_named() -> None:
-    with pytest.raises(CheckpointError, match=r"unknown to it, 'fc\.weight'"):
-        start_from(network(), {**state(), "fc.weight": torch.zeros(2)}, "here")
+    with pytest.raises(CheckpointError, match=r"also hold 'fc\.weight'"):
+        set_initial_weights(network(), {**state(), "fc.weight": torch.zeros(2)}, "here")
 
 
 def test_weights_of_another_shape_are_named_with_both() -> None:
     wrong = {**state(), "layers.0.weight": torch.zeros(8, 3)}
     with pytest.raises(CheckpointError, match=r"shape \(8, 3\) instead of \(8, 4\)"):
-        start_from(network(), wrong, "here")
+        set_initial_weights(network(), wrong, "here")
 
 
 def test_weights_that_are_no_numbers_are_refused() -> None:
     broken = {**state(), "layers.0.weight": torch.full((8, 4), torch.nan)}
     with pytest.raises(CheckpointError, match=r"'layers\.0\.weight' is not finite"):
-        start_from(network(), broken, "here")
+        set_initial_weights(network(), broken, "here")
 
 
 def test_a_refused_file_leaves_the_network_as_it_was() -> None:
     backbone = network(seed=1)
     with pytest.raises(CheckpointError):
-        start_from(backbone, {**state(), "fc.weight": torch.zeros(2)}, "here")
+        set_initial_weights(backbone, {**state(), "fc.weight": torch.zeros(2)}, "here")
     assert all(torch.equal(backbone.state_dict()[n], value) for n, value in state(1).items())
 
 
-def test_a_network_that_forgets_goes_back_to_what_it_was_given() -> None:
+def test_a_reset_network_gets_its_initial_weights_again() -> None:
     backbone = network(seed=1)
-    start_from(backbone, state(), "here")
+    set_initial_weights(backbone, state(), "here")
     with torch.no_grad():
         for parameter in backbone.parameters():
             parameter.add_(1.0)
@@ -172,15 +172,15 @@ def test_a_network_that_forgets_goes_back_to_what_it_was_given() -> None:
     assert all(torch.equal(backbone.state_dict()[name], value) for name, value in state().items())
 
 
-def test_a_network_that_was_given_nothing_cannot_start_again() -> None:
-    assert not start_again(network())
+def test_a_network_without_initial_weights_is_not_reset() -> None:
+    assert not reset_to_initial_weights(network())
 
 
 def test_copies_share_what_they_started_from_and_no_state_holds_it() -> None:
     backbone = network(seed=1)
     names = set(backbone.state_dict())
-    start_from(backbone, state(), "here")
+    set_initial_weights(backbone, state(), "here")
     copy = deepcopy(backbone)
-    assert vars(copy)["first_weights"] is vars(backbone)["first_weights"]
+    assert vars(copy)["initial_weights"] is vars(backbone)["initial_weights"]
     assert set(backbone.state_dict()) == names
     assert len(TargetNetwork(backbone).state_dict()) == len(names)

@@ -105,7 +105,7 @@ def test_without_normalisation_signals_neither_fade_nor_explode(size: int) -> No
     network = network_for(3, size, size, normalisation="none")
     samples = images(3, size, size, count=8)
     contrast = (samples - 0.5) / 0.25
-    network.look_at(samples)
+    network.initialise_from(samples)
     maps = network.stages(network.stem(network.first(contrast)))
     assert 0.3 < (maps**2).mean().sqrt().item() < 3.0
 
@@ -146,7 +146,7 @@ def test_every_weight_gets_a_gradient(normalisation: Normalisation) -> None:
 
 
 def smooth_images(channels: int, size: int, *, count: int = 400) -> Tensor:
-    """Images whose neighbours are alike, as in photographs."""
+    """Images whose neighbouring pixels are similar, as in photographs."""
     generator = torch.Generator().manual_seed(2)
     rough = torch.randn(count, channels, size, size, generator=generator, dtype=torch.float64)
     return F.avg_pool2d(rough, 5, stride=1, padding=2)
@@ -158,7 +158,7 @@ def test_the_first_layer_makes_patches_uncorrelated_and_of_unit_variance(
 ) -> None:
     layer = Whitening(channels, halve=halve).double()
     samples = smooth_images(channels, 24)
-    layer.look_at(samples)
+    layer.initialise_from(samples)
     with torch.no_grad():
         # The very patches it looked at: side by side, none over the rim.
         answers = F.conv2d(samples, layer.filters, stride=layer.kernel).transpose(0, 1).flatten(1)
@@ -186,8 +186,8 @@ def test_the_first_layer_is_a_convolution_with_both_signs_and_a_bias() -> None:
     plain = F.conv2d(samples, both, layer.bias, stride=2, padding=1)
     answers = layer(samples)
     assert torch.allclose(answers, plain)
-    slopes = (answers.square().sum(), plain.square().sum())
-    mine, theirs = (torch.autograd.grad(one, layer.bias)[0] for one in slopes)
+    sums = (answers.square().sum(), plain.square().sum())
+    mine, theirs = (torch.autograd.grad(one, layer.bias)[0] for one in sums)
     assert torch.allclose(mine, theirs)
 
 
@@ -198,13 +198,13 @@ def test_the_first_layer_stays_in_half_precision() -> None:
 
 def test_images_that_are_all_alike_give_finite_filters() -> None:
     network = network_for(1, 8, 8)
-    network.look_at(torch.full((20, 1, 8, 8), 0.25))
+    network.initialise_from(torch.full((20, 1, 8, 8), 0.25))
     assert network(images(1, 8, 8)).isfinite().all()
 
 
-def test_drawing_anew_keeps_what_was_seen_of_the_data() -> None:
+def test_drawing_anew_keeps_the_computed_first_layer() -> None:
     network = network_for(3, 16, 16)
-    network.look_at(images(3, 16, 16, count=50))
+    network.initialise_from(images(3, 16, 16, count=50))
     seen = network.first.filters.clone()
     with torch.no_grad():
         network.first.bias.fill_(3.0)

@@ -3,7 +3,13 @@ import pytest
 import torch
 
 from onesided.core.errors import ConfigError, ContractError
-from onesided.nets.standardise import Standardise, global_average
+from onesided.nets.build import BackboneConfig, build_backbone
+from onesided.nets.standardise import (
+    Backbone,
+    Standardise,
+    features_by_batch_statistics,
+    global_average,
+)
 
 
 def test_each_channel_is_shifted_and_scaled_by_its_own_numbers() -> None:
@@ -85,3 +91,23 @@ def test_a_wrong_number_of_channels_is_named() -> None:
 def test_global_average_is_the_mean_over_places() -> None:
     maps = torch.arange(12.0).reshape(1, 2, 2, 3)
     assert global_average(maps).tolist() == [[2.5, 8.5]]
+
+
+def network(shape: tuple[int, ...]) -> Backbone:
+    config = BackboneConfig(width=0.125)
+    return build_backbone(config, shape, [0.5] * shape[0], [0.25] * shape[0])
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (5,)], ids=["images", "vectors"])
+def test_features_by_batch_statistics_leave_the_network_unchanged(
+    shape: tuple[int, ...],
+) -> None:
+    backbone = network(shape).train()
+    samples = torch.rand(6, *shape, generator=torch.Generator().manual_seed(0))
+    before = {name: value.clone() for name, value in backbone.state_dict().items()}
+    seen = features_by_batch_statistics(backbone, samples)
+    assert all(torch.equal(value, before[name]) for name, value in backbone.state_dict().items())
+    assert not seen.requires_grad
+    assert torch.equal(seen, backbone(samples).detach())
+    after = backbone.state_dict()
+    assert any(not torch.equal(after[name], before[name]) for name in after), "training remembers"

@@ -1,4 +1,4 @@
-"""When two estimates disagree, and when one says less than it seems to."""
+"""When two estimates disagree, and when one is at the end of its range."""
 
 import ast
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_zero_and_one_are_no_ends_for_a_method_that_can_return_them() -> None:
     assert agreement([estimate(0.0, 0.0, 0.1, method="BBE")]) == []
 
 
-def test_nothing_to_compare_is_nothing_to_warn_of() -> None:
+def test_a_single_estimate_gives_no_warning() -> None:
     assert agreement([]) == []
 
 

@@ -1,4 +1,4 @@
-"""The walk away from the positives, on kernels small enough to know the answer."""
+"""The distance curve on kernels small enough to know the answer."""
 
 from functools import cache
 
@@ -52,7 +52,7 @@ def slow_distance(kernel: Matrix, n_unlabelled: int, stretch: float) -> float:
 
 
 def slow_prior(kernel: Matrix, n_unlabelled: int) -> float:
-    """KM2 as published: two programs per halving, nothing remembered, no short cut."""
+    """KM2 as published: two programs per halving, nothing stored, no short cut."""
 
     def distance(stretch: float) -> float:
         return slow_distance(kernel, n_unlabelled, stretch)
@@ -197,7 +197,7 @@ def test_threshold_of_km1_depends_on_the_smaller_sample_only() -> None:
     assert km1_threshold(curve) == pytest.approx(1 / np.sqrt(60))
 
 
-def test_km1_borrows_the_threshold_of_km2_where_its_own_is_out_of_reach() -> None:
+def test_km1_takes_the_threshold_of_km2_where_its_own_is_out_of_reach() -> None:
     curve = DistanceCurve(label_kernel("aba", 0.0), 2)  # 1 / sqrt(1) > .9 D
     assert km1_threshold(curve) == km2_threshold(curve)
 

@@ -73,7 +73,7 @@ def test_one_outlier_takes_the_upper_group_for_itself() -> None:
     assert natural_break([*SCORES, 0.30]).value == 0.03
 
 
-def test_the_guard_looks_away_from_outliers_but_still_labels_them() -> None:
+def test_the_guard_leaves_outliers_out_but_still_labels_them() -> None:
     scores = [*SCORES, 0.30]
     cut = trend_break(scores)
     assert cut.value == -0.08

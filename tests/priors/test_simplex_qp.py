@@ -1,4 +1,4 @@
-"""The solver is checked by a general one and by its own certificate."""
+"""The solver is checked by a general one and by its own bound."""
 
 import numpy as np
 import pytest

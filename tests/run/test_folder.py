@@ -15,11 +15,10 @@ from onesided.run.folder import (
     RunFolder,
     check_place,
     environment,
-    read_json,
     read_result,
     working_in,
 )
-from onesided.storage.atomic import write_json
+from onesided.storage.atomic import read_json, write_json
 
 CONFIG = RunConfig.from_settings({"data": {"name": "digits"}})
 
@@ -144,7 +143,7 @@ def test_a_damaged_file_is_named_with_the_way_out(tmp_path: Path, text: str) -> 
 def test_a_missing_file_is_reported_as_missing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for folder in (tmp_path, tmp_path / "no", tmp_path / "file"):
-        with pytest.raises(DataNotFound, match="onesided fit finished"):
+        with pytest.raises(DataNotFound, match="finish it with the same fit command"):
             read_json(folder / RESULT)
 
 

@@ -75,7 +75,7 @@ def test_without_an_offer_the_network_stays_as_it_is() -> None:
     assert values(module) == {4}
 
 
-def test_the_latest_loss_is_told_beside_the_lowest() -> None:
+def test_the_latest_loss_is_stored_beside_the_lowest() -> None:
     best, _ = offered([2.0, 1.0, 3.0])
     assert (float(best.lowest), float(best.latest)) == (1.0, 3.0)
 

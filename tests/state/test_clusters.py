@@ -20,7 +20,7 @@ def regrouped(points: Tensor, count: int, seed: int = 0) -> Clusters:
     return clusters
 
 
-def test_before_the_first_look_all_rows_are_together() -> None:
+def test_before_the_first_regroup_all_rows_are_together() -> None:
     assert Clusters(4).together(torch.tensor([3, 0])).all()
 
 

@@ -1,4 +1,4 @@
-"""Kept rows: who is rejected, who never is."""
+"""Kept rows: which rows are rejected, and which never."""
 
 import pytest
 import torch
@@ -56,7 +56,7 @@ def test_binary_fractions_do_not_cost_a_row() -> None:
     assert kept_of([float(row) for row in range(100)], 0.29).count(False) == 29
 
 
-def test_labelled_rows_neither_count_nor_go() -> None:
+def test_labelled_rows_are_not_counted_and_not_rejected() -> None:
     labelled = [True, False, True, False, False, False]
     kept = kept_of([9.0, 5.0, 8.0, 4.0, 3.0, 2.0], 0.5, labelled)
     assert kept == [True, False, True, False, True, True]
@@ -72,10 +72,10 @@ def test_of_equal_scores_the_earlier_row_goes() -> None:
 
 
 def test_a_rejected_row_may_come_back() -> None:
-    rows, nobody = KeptRows(3), torch.zeros(3, dtype=torch.bool)
-    rows.reject_top(torch.tensor([3.0, 2.0, 1.0]), nobody, share=0.4)
+    rows, no_labels = KeptRows(3), torch.zeros(3, dtype=torch.bool)
+    rows.reject_top(torch.tensor([3.0, 2.0, 1.0]), no_labels, share=0.4)
     assert rows.read(torch.arange(3)).tolist() == [False, True, True]
-    rows.reject_top(torch.tensor([1.0, 2.0, 3.0]), nobody, share=0.4)
+    rows.reject_top(torch.tensor([1.0, 2.0, 3.0]), no_labels, share=0.4)
     assert rows.read(torch.arange(3)).tolist() == [True, True, False]
 
 

@@ -10,7 +10,7 @@ def margins(share: float, *, shift: float = 0.0, count: int = 400, seed: int = 0
     return torch.randn(count, generator=draw) + torch.where(upper, 3.0, -3.0) + shift
 
 
-def test_the_share_called_positive_is_remembered() -> None:
+def test_the_share_called_positive_is_stored() -> None:
     kept = KeptShare()
     for step in range(200):
         kept.remember(margins(0.3, seed=step), momentum=0.9)

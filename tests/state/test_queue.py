@@ -34,7 +34,7 @@ def test_its_start_depends_on_the_generator_alone() -> None:
 
 
 @pytest.mark.parametrize("sizes", [[4, 4, 4], [3, 3, 3, 3], [8], [5, 1, 7], [11]])
-def test_it_remembers_what_a_list_of_limited_length_remembers(sizes: list[int]) -> None:
+def test_it_holds_what_a_list_of_limited_length_holds(sizes: list[int]) -> None:
     state = queue(8)
     slow: deque[int] = deque([UNKNOWN] * 8, maxlen=8)
     first = 0
@@ -49,7 +49,7 @@ def test_it_remembers_what_a_list_of_limited_length_remembers(sizes: list[int]) 
     assert torch.equal(keys[known, 0], labels[known].float()), "a key keeps its label"
 
 
-def test_what_was_read_is_left_alone_by_a_later_push() -> None:
+def test_a_later_push_does_not_change_what_was_read() -> None:
     state = queue(4)
     keys, labels = state.read()
     before = keys.clone(), labels.clone()

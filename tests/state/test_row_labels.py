@@ -1,15 +1,15 @@
-"""Row labels: written as a whole, read with P in its right."""
+"""Row labels: stored as given; labelled rows are always positive."""
 
 import torch
 
 from onesided.state.row_labels import RowLabels
 
 ROWS = torch.tensor([2, 0])
-NOBODY = torch.tensor([False, False])
+NO_LABELS = torch.tensor([False, False])
 
 
 def test_rows_start_as_negative() -> None:
-    assert RowLabels(3).read(ROWS, NOBODY).tolist() == [0, 0]
+    assert RowLabels(3).read(ROWS, NO_LABELS).tolist() == [0, 0]
 
 
 def test_a_fill_reaches_every_row_and_an_overwrite_only_its_own() -> None:
@@ -19,12 +19,12 @@ def test_a_fill_reaches_every_row_and_an_overwrite_only_its_own() -> None:
     assert torch.equal(labels.positive, torch.tensor([0.9, 0.2, 0.8]))
 
 
-def test_an_overwrite_remembers_nothing() -> None:
+def test_an_overwrite_replaces_the_label() -> None:
     labels = RowLabels(1)
-    row, nobody = torch.tensor([0]), torch.tensor([False])
+    row, unlabelled = torch.tensor([0]), torch.tensor([False])
     for value in (0.25, 0.75, 0.5):
         labels.overwrite(row, torch.tensor([value]))
-        assert float(labels.read(row, nobody)) == value
+        assert float(labels.read(row, unlabelled)) == value
 
 
 def test_observed_positives_are_positive_whatever_is_stored() -> None:

@@ -1,4 +1,4 @@
-"""Transition matrices: their start, their shape whatever is learned, their steps."""
+"""Transition matrices: their initial values, their form after learning, their steps."""
 
 import pytest
 import torch

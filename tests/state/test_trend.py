@@ -1,4 +1,4 @@
-"""Trend scores: hand numbers, loops over pairs, and what the table remembers."""
+"""Trend scores: hand numbers, loops over pairs, and what the table stores."""
 
 import math
 from itertools import combinations, pairwise

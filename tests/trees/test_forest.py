@@ -24,7 +24,7 @@ PARTS = [field.name for field in fields(Forest)]
 
 
 def problem(rows: int = 400, width: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers of which only the first tells P and U apart."""
+    """Return numbers of which only the first separates P and U."""
     random = np.random.default_rng(0)
     features = random.standard_normal((rows, width)).astype(np.float32)
     labelled = np.arange(rows) < rows // 5
@@ -146,7 +146,7 @@ def test_the_feature_that_tells_the_classes_apart_matters_most() -> None:
     assert found[0] > 3 * found[1:].max()
 
 
-def test_unbiased_importances_are_infinite_where_positives_stand_alone() -> None:
+def test_unbiased_importances_are_infinite_where_positives_are_isolated() -> None:
     settings = TreeSettings(0.4, estimator="upu")
     found = importances(grown(settings), settings, 5)
     assert np.isposinf(found).any()
@@ -239,7 +239,7 @@ DAMAGES: dict[str, tuple[str, Any]] = {
     "a root beyond the nodes": ("roots", lambda f: np.append(f.roots, len(f.feature))),
     "no trees": ("roots", lambda f: f.roots[:0]),
     "roots out of order": ("roots", lambda f: f.roots[::-1].copy()),
-    "a first tree that nobody asks": ("roots", lambda f: f.roots[1:]),
+    "a first tree that is never used": ("roots", lambda f: f.roots[1:]),
     "a tree that runs into the next": ("roots", lambda f: np.append(0, f.roots[1:] + 1)),
     "a feature beyond the samples": ("feature", lambda f: f.feature + np.int32(1)),
     "a feature below zero": ("feature", lambda f: f.feature - np.int32(1)),

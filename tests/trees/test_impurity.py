@@ -141,7 +141,7 @@ def test_a_mass_that_is_zero_but_for_rounding_counts_as_zero() -> None:
     assert impurity(chosen._replace(estimator=UNBIASED, loss=LOGISTIC), 3, 3) == 0
 
 
-def test_equal_masses_are_nobodys_majority_even_after_rounding() -> None:
+def test_equal_masses_are_no_majority_even_after_rounding() -> None:
     chosen = risk(prior=0.3, labelled=3, unlabelled=10)
     positive, negative = masses(chosen, 1, 2)
     assert positive != negative

@@ -1,7 +1,7 @@
-"""What travels along the line: a batch in, outputs, losses.
+"""What a training step passes on: batch, outputs, losses.
 
-`PUBatch` is all that a method may know about the data in one step. The truth is not in
-it unless the method declared that it needs it, so no method can peek by accident.
+`PUBatch` is all that a method may know about the data in one step. It holds the truth only
+if the method declared that it needs it, so no method uses it by accident.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from torch import Tensor
 
 
 class Augment(StrEnum):
-    """How strongly a view is changed; what that means depends on the kind of image.
+    """How strongly a view is augmented; what that means depends on the kind of image.
 
-    Weak and strong are what the methods ask for, as published. Gentle and patched stand in for
-    them in runs too short to learn through small windows of an image.
+    Methods use weak and strong, as published. Gentle and patched replace them in runs that are
+    too short to learn from small windows of an image.
     """
 
     PLAIN = "plain"
@@ -48,7 +48,7 @@ Batching = Mixed | Stratified
 
 @dataclass(frozen=True)
 class CleanBatch:
-    """A few samples whose class is known, for methods that declared they need them."""
+    """Samples of known class, for methods that declared that they need them."""
 
     views: Mapping[str, Tensor]
     truth: Int64[Tensor, "n"]
@@ -56,7 +56,7 @@ class CleanBatch:
 
 @dataclass(frozen=True)
 class PUBatch:
-    """One step's worth of samples.
+    """The samples of one step.
 
     Attributes:
         row: Row of each sample in `split.train`: its identity for the whole run.
@@ -82,13 +82,13 @@ class PUBatch:
 
     @property
     def unlabelled(self) -> Bool[Tensor, "batch"]:
-        """Rows about which nothing is known."""
+        """Rows of unknown class."""
         return ~(self.labelled | self.surely_negative)
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What the networks said about this batch: named tensors, one row per sample."""
+    """Outputs of the networks for this batch: named tensors, one row per sample."""
 
     tensors: Mapping[str, Tensor]
 
@@ -110,11 +110,11 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Losses:
-    """The number to descend, the terms it is made of, and what is worth watching.
+    """The loss, the terms it consists of, and other numbers for the log.
 
     Attributes:
-        total: What is differentiated.
-        terms: Each term as it is reported; a non-finite one is named when training stops.
+        total: The loss that is differentiated.
+        terms: Each term as it is reported; if one is not finite, training stops and names it.
         watched: Scalars for the log only (threshold, share of positive votes, ...).
     """
 
@@ -125,7 +125,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class DataFacts:
-    """Everything a method is told about the data before it starts.
+    """All that a method knows about the data before training.
 
     Attributes:
         rows: Number of training rows, labelled and unlabelled.
@@ -133,7 +133,7 @@ class DataFacts:
         sample_shape: (channels, height, width) of an image or (features,) of a vector.
         prior: Share of positives among the unlabelled, for methods that declared it.
         batch_size: Rows in a batch.
-        seed: Seed of the run, for whatever the method draws by `core.rng`.
+        seed: Seed of the run, for what the method draws by `core.rng`.
     """
 
     rows: int

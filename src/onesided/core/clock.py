@@ -1,7 +1,7 @@
-"""Time, as a method sees it.
+"""Time in a run: stages, epochs, steps.
 
 A method never counts steps: it asks the clock. The clock is a function of the position
-in the run, so a resumed run tells the same time.
+in the run, so a resumed run has the same clock.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from onesided.core.batch import Augment, Batching
 
 @dataclass(frozen=True)
 class Pace:
-    """How a stage is optimised where it differs from the run's settings.
+    """How the optimisation of a stage differs from the run's settings.
 
     Attributes:
         learning_rate: Factor of the run's learning rate.
@@ -37,10 +37,9 @@ class Pace:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of training with its own learners, views, batching, rows and pace, as data.
+    """A part of training, as data: which submodules learn, views, batching, rows and pace.
 
-    `None` means what the method declares: all parameters, its views, its batching,
-    all rows.
+    `None` means the method's own: all parameters, its views, its batching, all rows.
 
     Attributes:
         steps: Steps of an epoch; 0 means one pass over the data.
@@ -58,16 +57,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Clock:
-    """A position in the run.
-
-    Attributes:
-        seed: Seed of the run.
-        stage: Name of the stage.
-        epoch: Epoch within the stage, from 0.
-        epochs: Epochs of the stage.
-        step: Step within the epoch, from 0.
-        steps: Steps of the epoch.
-    """
+    """A position in the run: epoch in the stage and step in the epoch, both counted from 0."""
 
     seed: int
     stage: str
@@ -78,15 +68,14 @@ class Clock:
 
     @property
     def progress(self) -> float:
-        """Share of the stage that lies behind, in [0, 1)."""
+        """Share of the stage that is done, in [0, 1)."""
         return (self.epoch + self.step / self.steps) / self.epochs
 
 
 class Sweep(Protocol):
     """Runs a function over a whole data set without gradients, in row order.
 
-    A method's only way to reach data outside a batch. Returns the function's outputs
-    and the `labelled` mask.
+    It is a method's only way to data outside a batch.
     """
 
     def __call__(

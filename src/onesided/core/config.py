@@ -1,6 +1,6 @@
-"""Configuration: TOML and `--set` in, frozen models out, unknown keys refused by name.
+"""Configuration: TOML and `--set` in, frozen models out; unknown keys are refused.
 
-TOML and not Python or YAML: data, not code; no anchors, no surprises in `no` and `1e3`.
+TOML, not Python or YAML: it is data and not code, and has no surprises in `no` and `1e3`.
 """
 
 import difflib
@@ -32,11 +32,11 @@ class Config(BaseModel):
     )
 
     renamed: ClassVar[Mapping[str, str]] = {}
-    """Names that settings had before, and the names they have now."""
+    """Old names of settings, and their new names."""
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], where: str = "configuration") -> Self:
-        """Build the model, or say in one sentence which setting is wrong and how."""
+        """Return the model, or raise one sentence that names the wrong setting."""
         try:
             return cls.model_validate(dict(settings))
         except ValidationError as error:
@@ -79,8 +79,8 @@ def _value_of(text: str) -> object:
         document = tomllib.loads(f"value = {text}")
     except (tomllib.TOMLDecodeError, RecursionError):
         return text
-    # No setting is a date, but a folder may be called 2024-01-31; and a second line that
-    # happens to be an assignment must not get lost.
+    # No setting is a date, but a folder may be called 2024-01-31. A value of several lines is
+    # text, even if a later line is an assignment.
     is_word = len(document) > 1 or isinstance(document["value"], date | time)
     return text if is_word else document["value"]
 
@@ -106,10 +106,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def dump_toml(settings: Mapping[str, Any]) -> str:
-    """Write settings as TOML: plain values first, then one `[table]` per nested mapping.
+    """Return settings as TOML: plain values first, then one `[table]` per nested mapping.
 
-    The standard library reads TOML but does not write it; our settings are numbers,
-    strings, booleans and flat lists, for which JSON's notation is TOML's too.
+    The standard library reads TOML but does not write it. Our settings are numbers, strings,
+    booleans and flat lists, which TOML and JSON write alike. (tomli-w would put every entry of a
+    list on a line of its own and refuses None.)
     """
     return "\n".join(_toml_lines(settings, ())) + "\n"
 
@@ -132,7 +133,7 @@ def _toml_value(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml_value, value))}]"
     if isinstance(value, float):
-        return float.__repr__(value)  # JSON says Infinity and NaN, TOML inf and nan
+        return float.__repr__(value)  # JSON writes Infinity and NaN, TOML inf and nan
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()

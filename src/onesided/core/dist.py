@@ -1,9 +1,8 @@
 """Several processes that train as one.
 
-Networks run on a shard of the batch; outputs are gathered and the loss is computed on
-the whole batch by every process. That is the only way in which risks that are not
-averages (nnPU's switch, prototypes, thresholds, tables of pseudo targets) stay what
-they are with one process.
+Networks run on a shard of the batch. Outputs are gathered, and every process computes the
+loss of the whole batch. Only so do risks and states that are not averages (nnPU's switch,
+prototypes, thresholds, tables of pseudo targets) equal those of one process.
 """
 
 import os
@@ -18,14 +17,13 @@ from onesided.core.batch import Outputs, PUBatch
 from onesided.core.errors import ConfigError
 
 PATIENCE = timedelta(days=2)
-"""How long a process waits for the others. Some work is rank 0's alone: a frozen network over
-every image, the last scores, the data of the report. On many images that takes hours, and torch by
-itself gives up after 10 minutes (NCCL) or 30 (gloo). A process that dies is noticed without any
-limit, because torchrun then ends the others."""
+"""How long a process waits for the others. Only rank 0 computes features of a frozen backbone, the
+last scores and the data of the report. With many images that takes hours, and torch's own limits
+are 10 minutes (NCCL) and 30 (gloo). If a process dies, torchrun ends the others at once."""
 
 
 def rank() -> int:
-    """Return this process's number, 0 when there is only one."""
+    """Return this process's number; 0 if there is only one."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
@@ -42,7 +40,7 @@ def join_if_launched() -> None:
 
 
 def wait_for_all() -> None:
-    """Let no process go on before all have come here."""
+    """Wait until all processes have come here."""
     if world() > 1:
         dist.barrier()
 
@@ -59,12 +57,12 @@ def shard(length: int) -> slice:
 
 
 class _Gather(torch.autograd.Function):
-    """All shards, in rank order, with the gradient going back to where it came from.
+    """All shards, in rank order; the gradient goes back to each shard.
 
-    Every rank computes the same loss of the gathered tensor, so the gradients that
-    arrive here are equal on all ranks. Each rank keeps the slice of its own shard times
-    the number of ranks, because DistributedDataParallel then averages over ranks: the
-    two factors cancel to the exact gradient of one process.
+    Every rank computes the same loss of the gathered tensor, so its gradient is equal on all
+    ranks. Each rank takes the slice of its own shard times the number of ranks, because
+    DistributedDataParallel then averages over ranks: the two factors cancel, and the gradient
+    is exactly that of one process.
     """
 
     @staticmethod
@@ -80,7 +78,7 @@ class _Gather(torch.autograd.Function):
 
 
 def gather(tensor: Tensor) -> Tensor:
-    """Return the rows of all processes; differentiable; the tensor itself when alone."""
+    """Return the rows of all processes, differentiable; with one process the tensor itself."""
     if world() == 1:
         return tensor
     gathered: Tensor = _Gather.apply(tensor)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""What can go wrong by the user's hand, each with one sentence a tired person can act on."""
+"""Errors of input: each has one sentence that tells a tired person what to do."""
 
 
 class OnesidedError(Exception):
@@ -11,19 +11,19 @@ class OnesidedError(Exception):
 
 
 class DataNotFound(OnesidedError):
-    """Files that should be there are not, or hold nothing readable."""
+    """Expected files are missing, or hold nothing readable."""
 
 
 class DataError(OnesidedError, ValueError):
-    """Files, arrays or labels are there but do not say what they should."""
+    """Files, arrays or labels have the wrong content."""
 
 
 class ConfigError(OnesidedError, ValueError):
-    """A setting has an unknown name or a value that cannot be."""
+    """A setting has an unknown name or an impossible value."""
 
 
 class CheckpointError(OnesidedError):
-    """A checkpoint or model file is damaged, hostile, or belongs to another run."""
+    """A checkpoint, model or other file of a run is damaged, hostile, or of another run."""
 
 
 class FolderTaken(OnesidedError):
@@ -31,7 +31,7 @@ class FolderTaken(OnesidedError):
 
 
 class MissingLibrary(OnesidedError):
-    """An optional library is needed and not there.
+    """An optional library is needed and not installed.
 
     Attributes:
         remedy: The command that installs it.
@@ -43,7 +43,7 @@ class MissingLibrary(OnesidedError):
 
 
 class TrainingFailed(OnesidedError):
-    """Training produced a loss that is not a number; the message names the term."""
+    """The loss is not finite; the message names the term."""
 
 
 class DegenerateModel(OnesidedError):
@@ -53,14 +53,14 @@ class DegenerateModel(OnesidedError):
 
 
 class Interrupted(OnesidedError):
-    """A signal asked for a stop; the state was saved and the same command resumes."""
+    """A signal requested a stop; the state is saved, and the same command resumes."""
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
 
     def add_remedy(self, sentence: str) -> None:
-        """Tell what else to mind when going on."""
+        """Add a sentence about how to resume."""
         self.args = (f"{self} {sentence}",)
 
 
@@ -69,5 +69,5 @@ class ContractError(OnesidedError, TypeError):
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, or its type if it says nothing."""
+    """Return the first line of an error's message, or its type if there is none."""
     return next(iter(str(error).splitlines()), "") or type(error).__name__

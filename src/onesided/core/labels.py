@@ -1,7 +1,7 @@
-"""What labels mean, said once.
+"""What labels mean.
 
-The paper and its formulas number the classes 0 = positive, 1 = negative. Code that
-people call uses scikit-learn's sense, so here **POSITIVE = 1 and NEGATIVE = 0**, and a
+The paper and its formulas number the classes 0 = positive, 1 = negative. Public functions
+follow scikit-learn, so here **POSITIVE = 1 and NEGATIVE = 0**, and a
 column of logits or probabilities is found by these names, never by a bare number.
 Where a formula of the paper says f_1 (probability of negative), the code says
 `p_negative`.
@@ -35,7 +35,7 @@ LabelScheme = Literal["pu", "pnu"]
 def normalise_pu_labels(
     labels: ArrayLike, *, labels_mean: LabelScheme = "pu"
 ) -> tuple[Bool[np.ndarray, "n"], Int8[np.ndarray, "n"]]:
-    """Turn the labels people use into `labelled` and what is known of the truth.
+    """Turn the labels that people use into `labelled` and the known classes.
 
     Accepts 1/0, 1/-1 and booleans as positive/unlabelled. Three-valued labels are
     ambiguous (is 0 or -1 the unlabelled one?), so they are refused unless the caller
@@ -78,7 +78,7 @@ def normalise_pu_labels(
         raise DataError("No label is 1: at least a few positives are needed to learn from.")
     unlabelled = values == 0 if labels_mean == "pnu" else ~labelled
     if not unlabelled.any():
-        raise DataError("No sample is unlabelled; samples that nobody labelled (0) are needed too.")
+        raise DataError("No sample is unlabelled; unlabelled samples (0) are needed too.")
     known = np.full(len(values), UNKNOWN, dtype=np.int8)
     known[labelled] = POSITIVE
     if labels_mean == "pnu":

@@ -1,46 +1,36 @@
-"""Who is told what a job does: notices, warnings and how far it has come. One type for all.
+"""The receiver of a job's notices, warnings and progress.
 
-A job (`onesided.jobs`) tells a `Monitor`. This one writes sentences to Python's logging and shows
-no progress; the command line has one for the terminal, the estimator one for scikit-learn.
+A job (`onesided.jobs`) reports to a `Monitor`. This one writes sentences to Python's logging and
+shows no progress; the command line has one for the terminal, the estimator one for scikit-learn.
 """
 
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # it imports torch
+    from onesided.core.clock import Clock
 
 _logger = logging.getLogger("onesided")
 
 
-class TrainingClock(Protocol):
-    """As much of a `Clock` as tells how far training is."""
-
-    @property
-    def epoch(self) -> int: ...  # noqa: D102
-    @property
-    def epochs(self) -> int: ...  # noqa: D102
-    @property
-    def step(self) -> int: ...  # noqa: D102
-    @property
-    def steps(self) -> int: ...  # noqa: D102
-
-
 class Phase:
-    """One part of a job that takes its time. This one shows nothing."""
+    """One part of a job that takes time. This one shows nothing."""
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show that `done` of `total` things are done."""
+        """Show that `done` of `total` are done."""
 
-    def step(self, clock: TrainingClock) -> None:
+    def step(self, clock: "Clock") -> None:
         """Show a training step as a position in its stage."""
         self(clock.epoch * clock.steps + clock.step + 1, clock.epochs * clock.steps)
 
     def epoch(self, row: Mapping[str, Any]) -> None:
-        """Show what the log says of an epoch."""
+        """Show the log's row of an epoch."""
 
 
 class Monitor:
-    """Receives what a job tells: logging for sentences, nothing for progress."""
+    """Receives a job's reports: logs sentences, shows no progress."""
 
     def note(self, sentence: str) -> None:
         """Take a sentence that a person may want to know."""

@@ -1,9 +1,8 @@
-"""Randomness as a pure function of where it is used.
+"""Randomness as a pure function of coordinates.
 
-There is no generator that remembers: whoever needs random numbers names the place
-(seed, purpose, epoch, batch, view), and the same place always gives the same numbers.
-So a resumed run draws what the uninterrupted one would have drawn, and two processes
-draw what one would have drawn.
+No generator keeps a state. Code that needs random numbers names its coordinates (seed,
+purpose, epoch, batch, view), and the same coordinates always give the same numbers. So a
+resumed run draws the numbers of an uninterrupted one, and two processes those of one.
 """
 
 import hashlib
@@ -21,17 +20,17 @@ def fingerprint(*coordinates: Coordinate) -> int:
 
 
 def generator(seed: int, *coordinates: Coordinate) -> torch.Generator:
-    """Return a fresh torch generator for this place; costs about 20 microseconds."""
+    """Return a new torch generator for these coordinates; costs about 20 microseconds."""
     return torch.Generator().manual_seed(fingerprint(seed, *coordinates))
 
 
 def numpy_generator(seed: int, *coordinates: Coordinate) -> np.random.Generator:
-    """Return a fresh numpy generator for this place."""
+    """Return a new numpy generator for these coordinates."""
     return np.random.default_rng(fingerprint(seed, *coordinates))
 
 
 def _tagged(value: Coordinate) -> str:
-    # By kind and not by class: numpy's 3 and an enumeration's "weak" are the same place.
-    # The separator is doubled inside a word, so that no word can pose as two.
+    # By kind and not by class: numpy's 3 equals 3, and an enumeration's "weak" equals "weak".
+    # The separator is doubled inside a word, so that no word equals two.
     is_word = isinstance(value, str)
     return "str:" + str(value).replace("\x1f", "\x1f\x1f") if is_word else f"int:{int(value)}"

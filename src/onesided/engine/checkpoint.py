@@ -1,8 +1,8 @@
-"""What a run needs to go on as if nothing had happened, in one file that is never half written.
+"""Checkpoints: all that a run needs to resume exactly, in one file that is never half written.
 
 The file holds tensors, numbers and strings and is read with `weights_only=True`: a file
-that would execute code is refused, not executed. Random generators are not in it,
-because there are none to save: randomness is a function of the clock.
+that would execute code is refused. It holds no random generators, because randomness is a
+function of the clock.
 """
 
 import math
@@ -31,11 +31,11 @@ class Position:
 
 @dataclass(frozen=True)
 class TrainingState:
-    """Everything that is not a function of configuration and data.
+    """All state of a run that is not a function of configuration and data.
 
     Attributes:
-        position: Where to go on.
-        method: The method's `state_dict`: parameters and all its memory.
+        position: The next step to do.
+        method: The method's `state_dict`: parameters and buffers.
         optimizer: The optimizer's `state_dict`, or None between stages.
         tally: Sums of this epoch's losses so far, so that the log continues exactly.
         seconds: Training time so far.
@@ -50,10 +50,9 @@ class TrainingState:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where the state of one run is kept; `path=None` keeps nothing.
+    """The checkpoint file of one run; `path=None` keeps nothing.
 
     Attributes:
-        path: The file.
         identity: Fingerprint of configuration and split: another run's file is refused.
     """
 
@@ -61,18 +60,20 @@ class Checkpoints:
     identity: str = ""
 
     def save(self, state: TrainingState) -> None:
-        """Write the state to a temporary name, then rename: a kill leaves the old or the new."""
+        """Write the state under a temporary name, then rename: a kill leaves the old or the new."""
         if self.path is None:
             return
-        content = {"format": FORMAT, "identity": self.identity, **asdict_shallow(state)}
+        # vars, not asdict, which would copy the tensors
+        content = {"format": FORMAT, "identity": self.identity, **vars(state)}
+        content["position"] = asdict(state.position)
         with replacing(self.path) as file:
             try:
                 torch.save(content, file)
-            except RuntimeError as error:  # as which its zip writer reports a full disk
+            except RuntimeError as error:  # so torch's zip writer reports a full disk
                 raise OSError(str(error)) from error
 
     def load(self) -> TrainingState | None:
-        """Return the saved state, None if there is none, or refuse with the reason."""
+        """Return the saved state, or None if there is none; refuse a file that does not fit."""
         if self.path is None or not self.path.exists():
             return None
         content = self._read(self.path)
@@ -89,10 +90,9 @@ class Checkpoints:
         try:
             return _as_state(content)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            lost = (
-                f"it lacks {error}" if isinstance(error, KeyError) else "no run saves such a state"
-            )
-            raise self.damaged(lost) from None
+            lacks = isinstance(error, KeyError)
+            reason = f"it lacks {error}" if lacks else "no run saves such a state"
+            raise self.damaged(reason) from None
 
     def _read(self, path: Path) -> dict[str, Any]:
         try:
@@ -110,7 +110,7 @@ class Checkpoints:
         return content
 
     def damaged(self, reason: str) -> CheckpointError:
-        """Return the refusal of this file for a reason."""
+        """Return the error that refuses this file, with the reason and the remedy."""
         return CheckpointError(
             f"{self.path} is damaged ({reason}). Restore it from a copy, or use --overwrite to "
             "start again."
@@ -118,7 +118,7 @@ class Checkpoints:
 
 
 def _check_sums(path: Path) -> None:
-    """Compare the checksum of every part: torch reads flipped bits as weights."""
+    """Check the checksum of every part: torch would take flipped bits for weights."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             wrong = archive.testzip()
@@ -136,27 +136,13 @@ def _as_state(content: dict[str, Any]) -> TrainingState:
         raise TypeError("the tables of state")
     if not all(isinstance(value, torch.Tensor) for value in content["method"].values()):
         raise TypeError("the state of the method")
+    seconds = content["seconds"]
+    if not isinstance(seconds, float) or not 0 <= seconds < math.inf:
+        raise ValueError(f"the duration {seconds}")
     return TrainingState(
         position=position,
         method=content["method"],
         optimizer=content["optimizer"],
         tally={str(name): [float(total), int(n)] for name, (total, n) in content["tally"].items()},
-        seconds=_duration(content["seconds"]),
+        seconds=seconds,
     )
-
-
-def _duration(seconds: object) -> float:
-    if isinstance(seconds, float) and 0 <= seconds < math.inf:
-        return seconds
-    raise ValueError(f"the duration {seconds}")
-
-
-def asdict_shallow(state: TrainingState) -> dict[str, Any]:
-    """Return the fields as plain values without copying the tensors inside."""
-    return {
-        "position": asdict(state.position),
-        "method": state.method,
-        "optimizer": state.optimizer,
-        "tally": state.tally,
-        "seconds": state.seconds,
-    }

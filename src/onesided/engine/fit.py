@@ -1,4 +1,4 @@
-"""The loop. What happens is what is written: no hooks, no callbacks, no method by name."""
+"""The training loop, without hooks and callbacks; it knows no method by name."""
 
 import time
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 from onesided.core.batch import Batching, Mixed, Stratified
 from onesided.core.clock import Clock, Stage
@@ -21,9 +22,8 @@ from onesided.data.views.augment import GENTLER
 from onesided.engine.checkpoint import Checkpoints, Position, TrainingState
 from onesided.engine.interrupt import StopRequest, stop_requests
 from onesided.engine.log import EpochLog, Row, Tally
-from onesided.engine.memory_format import arrange
 from onesided.engine.optimise import build_optimizer, descend, distribute, learn_only
-from onesided.engine.predict import Predictor
+from onesided.engine.predict import Predictor, arrange
 from onesided.engine.prefetch import has_room, prefetched
 from onesided.engine.sweep import MethodSweep
 from onesided.engine.train_config import TrainConfig, choose_device, choose_precision
@@ -34,7 +34,7 @@ from onesided.storage.progress import Progress
 
 @dataclass(frozen=True)
 class Memory:
-    """Where a run keeps what must outlive it; the default keeps nothing."""
+    """The files that a run keeps: checkpoint and log; by default none."""
 
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     log: EpochLog = field(default_factory=EpochLog)
@@ -42,7 +42,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who is told how far training is: a progress bar, or nobody."""
+    """Functions that receive the progress of training; the defaults do nothing."""
 
     step: Callable[[Clock], None] = lambda clock: None
     epoch: Callable[[Row], None] = lambda row: None
@@ -60,11 +60,13 @@ def fit(
 ) -> Predictor:
     """Train a method on a split and return its predictor.
 
-    The same call with the same memory goes on where it was stopped, to the bit.
+    The same call with the same memory resumes a stopped run, equal to the bit.
     """
     device = choose_device(train.device)
     if not isinstance(method, GradientMethod):
-        return _fit_directly(method, split, seed, device)
+        flat = split.train.values.take(slice(None)).reshape(len(split.train), -1)
+        method.fit(flat, split.train.labelled, numpy_generator(seed, "direct"))
+        return Predictor(method, device)
     method.to(device)
     arrange(method, split.sample_shape, device)
     loader = Loader(
@@ -76,31 +78,14 @@ def fit(
         clean=split.clean if method.needs.clean else None,
     )
     with stop_requests() as request:
-        _Training(
-            method,
-            split,
-            train,
-            seed,
-            device,
-            loader,
-            memory or Memory(),
-            watcher or Watcher(),
-            request,
-        ).run()
-    return Predictor(method, device)
-
-
-def _fit_directly(method: Method, split: PUSplit, seed: int, device: torch.device) -> Predictor:
-    assert not isinstance(method, GradientMethod)
-    data = split.train
-    flat = data.values.take(slice(None)).reshape(len(data), -1)
-    method.fit(flat, data.labelled, numpy_generator(seed, "direct"))
+        kept, watching = memory or Memory(), watcher or Watcher()
+        _Training(method, split, train, seed, device, loader, kept, watching, request).run()
     return Predictor(method, device)
 
 
 @dataclass
 class _Training:
-    """One call of `fit`: the pieces that every step needs, and the loop over them."""
+    """One call of `fit`: what every step needs, and the loop."""
 
     method: GradientMethod
     split: PUSplit
@@ -119,10 +104,9 @@ class _Training:
         self.began = time.monotonic() - (state.seconds if state else 0.0)
         here = state.position if state else Position()
         if state is not None:
-            # A step within the epoch after the last one would be beyond the end as well.
-            if here.stage >= len(stages) or (
-                here.epoch + (here.step > 0) > stages[here.stage].epochs
-            ):
+            # A step within the epoch after the last one is beyond the end, too.
+            begun = here.epoch + (here.step > 0)
+            if here.stage >= len(stages) or begun > stages[here.stage].epochs:
                 raise self.memory.checkpoints.damaged("it claims more epochs than the run has")
             self._restore(self.method, state.method)
         self.method.train()
@@ -136,26 +120,20 @@ class _Training:
             if resuming and state is not None and state.optimizer is not None:
                 self._restore(optimizer, state.optimizer)
             self._run_stage(stage, number, optimizer, state if resuming else None)
-        # Not checkpointed: a run that is killed from here on finishes again, with the same result.
+        # Without a checkpoint: a run that is killed here finishes again, with the same result.
         self.method.finish(self._sweep(self._clock(stages[-1], stages[-1].epochs)))
 
-    def _restore(
-        self, owner: GradientMethod | torch.optim.Optimizer, state: dict[str, Any]
-    ) -> None:
+    def _restore(self, owner: GradientMethod | Optimizer, state: dict[str, Any]) -> None:
         try:
             owner.load_state_dict(state)
         except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
-            # Torch's first line names our class; the last one says what does not fit.
+            # The first line of torch's message names our class, the last one what does not fit.
             reason = (str(error).splitlines() or [type(error).__name__])[-1]
             reason = shorten(reason, 200, placeholder=" ...")
             raise self.memory.checkpoints.damaged(reason) from None
 
     def _run_stage(
-        self,
-        stage: Stage,
-        number: int,
-        optimizer: torch.optim.Optimizer,
-        state: TrainingState | None,
+        self, stage: Stage, number: int, optimizer: Optimizer, state: TrainingState | None
     ) -> None:
         network = distribute(self.method)
         start = state.position if state else Position(number)
@@ -166,7 +144,7 @@ class _Training:
                 raise self.memory.checkpoints.damaged("it claims more steps than an epoch has")
             tally = Tally(state.tally) if resumed and state else Tally()
             if epoch == start.epoch and rank() == 0:
-                # Also of a first epoch: its row is written before the checkpoint that ends it.
+                # Also for a first epoch: its row is written before the checkpoint that ends it.
                 self.memory.log.rewind(clock)
             if clock.step == 0:
                 self.method.begin_epoch(clock, self._sweep(clock))
@@ -180,7 +158,7 @@ class _Training:
         stage: Stage,
         number: int,
         clock: Clock,
-        optimizer: torch.optim.Optimizer,
+        optimizer: Optimizer,
         tally: Tally,
     ) -> None:
         saved = time.monotonic()
@@ -205,7 +183,7 @@ class _Training:
                 self._save(done, optimizer, tally)
                 raise Interrupted(
                     f"Stopped after epoch {now.epoch + 1}, step {now.step + 1}; the state is "
-                    "saved, and the same command goes on from there.",
+                    "saved, and the same command resumes there.",
                     stopped,
                 )
             if time.monotonic() - saved > self.train.save_minutes * 60:
@@ -226,7 +204,7 @@ class _Training:
         self.watcher.epoch(row)
 
     def _held_out(self) -> dict[str, float | None]:
-        """Return what held-out P and U say after an epoch: the live alarm reads it."""
+        """Return the figures of held-out P and U after an epoch, which the live alarm reads."""
         data = self.split.held_out
         if data is None:
             return {"share_positive": None, "recall": None, "proxy_auc": None}
@@ -238,24 +216,19 @@ class _Training:
             "proxy_auc": proxy_auc(positive, unlabelled),
         }
 
-    def _save(self, position: Position, optimizer: torch.optim.Optimizer, tally: Tally) -> None:
+    def _save(self, position: Position, optimizer: Optimizer, tally: Tally) -> None:
         if rank() == 0:
-            self.memory.checkpoints.save(
-                TrainingState(
-                    position,
-                    self.method.state_dict(),
-                    optimizer.state_dict(),
-                    tally.sums,
-                    time.monotonic() - self.began,
-                )
-            )
+            seconds = time.monotonic() - self.began
+            method, steps = self.method.state_dict(), optimizer.state_dict()
+            state = TrainingState(position, method, steps, tally.sums, seconds)
+            self.memory.checkpoints.save(state)
 
     def _clock(self, stage: Stage, epoch: int, step: int = 0) -> Clock:
         rows = None if stage.rows is None else stage.rows.cpu().numpy()
         steps = stage.steps or self.loader.steps(self._batching(stage), rows)
         if steps == 0:
             raise ConfigError(
-                f"Not one batch of {self.train.batch_size} can be made of the data "
+                f"The data is too small for one batch of {self.train.batch_size} "
                 f"({len(self.split.train)} rows, of which {int(self.split.train.unlabelled.sum())} "
                 "are unlabelled). Lower train.batch_size."
             )
@@ -281,8 +254,7 @@ class _Training:
         return MethodSweep(self.method, parts, self.split.kind, self.device, clock)
 
     def _autocast(self) -> AbstractContextManager[None]:
-        precision = choose_precision(self.train.precision, self.device)
-        half = precision == torch.bfloat16
+        half = choose_precision(self.train.precision, self.device) == torch.bfloat16
         context: AbstractContextManager[None] = torch.autocast(
             self.device.type, dtype=torch.bfloat16, enabled=half
         )

@@ -1,9 +1,10 @@
-"""Ctrl-C and SIGTERM ask for a stop; the loop finishes its step, saves, and goes."""
+"""Ctrl-C and SIGTERM request a stop; the loop finishes its step, saves, and ends."""
 
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 import torch
@@ -12,17 +13,17 @@ import torch.distributed as dist
 from onesided.core.dist import world
 
 
+@dataclass
 class StopRequest:
-    """Whether, and by which signal, somebody asked to stop."""
+    """Whether a stop was requested, and by which signal."""
 
-    def __init__(self) -> None:
-        self.signal_number = 0
+    signal_number: int = 0
 
     def agreed(self) -> int:
         """Return the signal that stops all processes together, or 0.
 
-        One process may get the signal a step before another; stopping apart would leave
-        the others waiting for ever, so they exchange one number per step.
+        One process may get the signal a step before another. If it stopped alone, the others
+        would wait for ever, so the processes exchange one number per step.
         """
         if world() == 1:
             return self.signal_number

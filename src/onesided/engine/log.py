@@ -1,4 +1,4 @@
-"""One JSON line per epoch, and nothing else."""
+"""The log of a run: one JSON line per epoch."""
 
 import json
 import math
@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from torch import Tensor
 
 from onesided.core.batch import Losses
 from onesided.core.clock import Clock
@@ -27,14 +25,11 @@ class Tally:
         """Count one step; a number that is not finite is left out of the mean."""
         for group, values in (("loss", losses.terms), ("watched", losses.watched)):
             for name, value in values.items():
-                self._add(f"{group}.{name}", value)
-
-    def _add(self, name: str, value: Tensor) -> None:
-        number = float(value.detach())
-        if math.isfinite(number):
-            entry = self.sums.setdefault(name, [0.0, 0])
-            entry[0] += number
-            entry[1] += 1
+                number = float(value.detach())
+                if math.isfinite(number):
+                    entry = self.sums.setdefault(f"{group}.{name}", [0.0, 0])
+                    entry[0] += number
+                    entry[1] += 1
 
     def means(self) -> dict[str, dict[str, float]]:
         """Return {"loss": {...}, "watched": {...}}, each the mean over the epoch's steps."""
@@ -53,9 +48,9 @@ class EpochLog:
         self._board = _tensorboard_writer(path.parent) if path and tensorboard else None
 
     def rewind(self, clock: Clock) -> None:
-        """Forget rows from this epoch on: they will be written again by the resumed run.
+        """Delete rows from this epoch on: the resumed run writes them again.
 
-        A line that a kill cut off in the middle belongs to such an epoch too.
+        So does it with a line that is incomplete because the run was killed.
         """
         if self.path is None or not self.path.exists():
             return
@@ -71,7 +66,7 @@ class EpochLog:
         write_text(self.path, "".join(line + "\n" for line in kept))
 
     def seconds(self) -> float | None:
-        """Return the training time of the last row, over all starts of the run."""
+        """Return the training time up to the last row, over all starts of the run."""
         if self.path is None or not self.path.exists():
             return None
         *_, last = self.path.read_text(encoding="utf-8").splitlines() or [""]

@@ -1,4 +1,4 @@
-"""model.safetensors and model.json: all that inference needs, and nothing that executes."""
+"""model.safetensors and model.json: all that inference needs, and no code."""
 
 import json
 from collections.abc import Mapping
@@ -20,14 +20,14 @@ from onesided.methods import method_named
 from onesided.methods.base import GradientMethod, Method
 from onesided.nets.build import BackboneConfig, build_backbone
 from onesided.nets.standardise import Backbone
-from onesided.storage.atomic import replacing, write_text
+from onesided.storage.atomic import read_json, replacing, write_text
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 EMBEDDER = "embedder."
 
 
 class ModelDescription(Config):
-    """How to rebuild the network that the weights belong to, and how to feed it."""
+    """How to rebuild the network that the weights belong to, and what it takes as input."""
 
     format: Literal[1] = 1
     """Version of this description."""
@@ -46,8 +46,8 @@ class ModelDescription(Config):
     kind: ImageKind
     """What the samples are."""
     feature_names: tuple[str, ...] = ()
-    """What the numbers of a vector are called, in their order. Empty where nobody named them,
-    and in files of versions that kept no names."""
+    """Names of the numbers of a vector, in their order. Empty where they have none, and in files
+    of versions that kept no names."""
     classes: tuple[Literal["negative"], Literal["positive"]] = ("negative", "positive")
     """Meaning of the two logits, in order."""
     threshold: float = Field(default=0.5, ge=0, le=1)
@@ -58,7 +58,7 @@ class ModelDescription(Config):
     @model_validator(mode="before")
     @classmethod
     def _open_older_files(cls, content: object) -> object:
-        """Take the names that backbones and frozen ones had in files of earlier versions."""
+        """Accept the names that these settings had in files of earlier versions."""
         if not isinstance(content, dict) or not isinstance(content.get("network"), dict):
             return content
         backbone = dict(content["network"])
@@ -87,25 +87,21 @@ class ModelDescription(Config):
         shape, mean, std = self.sample_shape, self.mean, self.std
         embedder = self.build_embedder()
         if embedder is not None:
-            # The statistics of its features are in the weights, with all else that was learned.
+            # The statistics of its features are stored with the weights.
             shape, mean, std = (embedder.width,), (0.0,) * embedder.width, (1.0,) * embedder.width
         backbone = build_backbone(self.backbone.learner(), shape, mean, std)
         facts = DataFacts(rows=1, labelled=1, sample_shape=shape, prior=self.prior)
         return config.build(facts, backbone)
 
     def build_embedder(self) -> Backbone | None:
-        """Return the frozen network before the method, without its weights; None without one."""
+        """Return the frozen backbone without its weights; None if there is none."""
         if not self.backbone.freeze:
             return None
         return build_backbone(self.backbone, self.sample_shape, self.mean, self.std)
 
 
 def save_model(
-    folder: Path,
-    method: Method,
-    description: ModelDescription,
-    *,
-    embedder: Backbone | None = None,
+    folder: Path, method: Method, description: ModelDescription, *, embedder: Backbone | None = None
 ) -> None:
     """Write the two files of a trained model, each complete or not at all."""
     state = method.inference_state() if isinstance(method, GradientMethod) else method.state_dict()
@@ -126,38 +122,41 @@ def write_description(folder: Path, description: ModelDescription) -> None:
 
 def load_model(folder: Path, device: str = "auto") -> tuple[Predictor, ModelDescription]:
     """Return the predictor saved in a run folder."""
-    description = ModelDescription.from_settings(_read_json(folder / DESCRIPTION), DESCRIPTION)
+    description = ModelDescription.from_settings(read_json(folder / DESCRIPTION), DESCRIPTION)
     path = folder / WEIGHTS
     try:
         tensors = safetensors.torch.load_file(path)
     except FileNotFoundError:
-        raise DataNotFound(f"{folder} holds no {WEIGHTS}: is this run finished?") from None
+        raise DataNotFound(
+            f"{folder} holds no {WEIGHTS}, so its run is not finished. Finish it with the same fit "
+            "command."
+        ) from None
     except (safetensors.SafetensorError, OSError) as error:
         raise CheckpointError(f"{path} is damaged ({error}). Restore it or train again.") from None
     method, embedder = description.build(), description.build_embedder()
     if embedder is not None:
-        theirs = {name for name in tensors if name.startswith(EMBEDDER)}
-        frozen = {name.removeprefix(EMBEDDER): tensors.pop(name) for name in theirs}
+        names = [name for name in tensors if name.startswith(EMBEDDER)]
+        frozen = {name.removeprefix(EMBEDDER): tensors.pop(name) for name in names}
         _load_into(embedder, frozen, set(embedder.state_dict()), path)
+    where = choose_device(device)  # type: ignore[arg-type]
     if isinstance(method, GradientMethod):
         _load_into(method, tensors, set(method.inference_state()), path)
-        method.to(choose_device(device))  # type: ignore[arg-type]
+        method.to(where)
     else:
         method.load_state_dict(tensors)
-    where = choose_device(device)  # type: ignore[arg-type]
     return Predictor(method, where, description.threshold, embedder), description
 
 
 def _load_into(
     module: nn.Module, tensors: Mapping[str, Tensor], expected: set[str], path: Path
 ) -> None:
-    """Load exactly the expected tensors, or say which does not fit."""
+    """Load exactly the expected tensors, or refuse with the name of one that does not fit."""
     if expected != set(tensors):
         different = sorted(expected.symmetric_difference(tensors))[0]
         raise CheckpointError(f"{path} does not fit {DESCRIPTION}: see '{different}'.")
     ours = module.state_dict()
     for name, tensor in tensors.items():
-        # Torch would turn whole numbers into weights without a word.
+        # Torch would convert integers to weights silently.
         if tensor.is_floating_point() != ours[name].is_floating_point():
             raise CheckpointError(
                 f"{path} does not fit {DESCRIPTION}: '{name}' holds numbers of another kind."
@@ -167,20 +166,3 @@ def _load_into(
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         raise CheckpointError(f"{path} does not fit {DESCRIPTION}: {reason}") from None
-
-
-def _read_json(path: Path) -> Mapping[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataNotFound(
-            f"There is no {path.name} in {path.parent}: this is not the folder of a finished run. "
-            "Give the folder that onesided fit wrote with -o."
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(
-            f"{path} is damaged ({error}). Restore it from a copy, or train again."
-        ) from None
-    if not isinstance(content, dict):
-        raise CheckpointError(f"{path} is damaged: it should hold a table of settings.")
-    return content

@@ -1,4 +1,4 @@
-"""One step down, by whom, and on how many processes."""
+"""One optimizer step: which parameters learn, and on how many processes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from onesided.methods.base import GradientMethod
 
 
 def descend(losses: Losses, optimizer: torch.optim.Optimizer, clip: float) -> None:
-    """Take one step down, or stop with the name of the term that is not a number."""
+    """Take one optimizer step, or stop with the name of the term that is not finite."""
     for name, term in {**losses.terms, "total": losses.total}.items():
         if not torch.isfinite(term.detach()).all():
             raise TrainingFailed(
@@ -29,21 +29,21 @@ def descend(losses: Losses, optimizer: torch.optim.Optimizer, clip: float) -> No
     norm = nn.utils.clip_grad_norm_(learning, clip)
     if not torch.isfinite(norm):
         raise TrainingFailed(
-            f"The gradient's length became {float(norm)} though the loss is finite. Lower "
+            f"The norm of the gradient became {float(norm)} although the loss is finite. Lower "
             "train.learning_rate. The last checkpoint is intact."
         )
     optimizer.step()
 
 
 def learn_only(method: nn.Module, learns: Sequence[str] | None, trainable: set[str]) -> None:
-    """Let only the named submodules learn; what was frozen by the method stays frozen."""
+    """Let only the named submodules learn; what the method froze stays frozen."""
     for name, parameter in method.named_parameters():
         chosen = learns is None or any(name.startswith(f"{part}.") for part in learns)
         parameter.requires_grad_(name in trainable and chosen)
 
 
 def build_optimizer(method: nn.Module, train: TrainConfig) -> torch.optim.Optimizer:
-    """Return a fresh optimizer over what may learn now."""
+    """Return a new optimizer of the parameters that learn in this stage."""
     learning = _groups([p for p in method.parameters() if p.requires_grad], train)
     if train.optimizer == "adam":
         return torch.optim.Adam(
@@ -62,7 +62,7 @@ def build_optimizer(method: nn.Module, train: TrainConfig) -> torch.optim.Optimi
 
 
 def _groups(learning: list[nn.Parameter], train: TrainConfig) -> list[dict[str, Any]]:
-    """Return what decays and, apart from it, what does not."""
+    """Return the parameters with weight decay and, in a second group, those without."""
     if train.decay == "all":
         return [{"params": learning}]
     return [
@@ -75,8 +75,8 @@ def distribute(method: GradientMethod) -> nn.Module:
     """Return the method itself, or its distributed form when several processes train.
 
     Buffers are not synchronised: every process computes the same updates from the whole
-    batch, and broadcasting rank 0's would only hide a broken law. On GPUs BatchNorm sees
-    the whole batch too; on CPUs torch has no such layer, and it sees its shard.
+    batch, and a broadcast from rank 0 would only hide a broken law. On GPUs BatchNorm takes the
+    statistics of the whole batch. On CPUs torch has no such layer, and it takes those of its shard.
     """
     if world() == 1:
         return method

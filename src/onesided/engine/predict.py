@@ -1,33 +1,29 @@
-"""What training gives: something that scores samples."""
+"""The result of training: a predictor that scores samples."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float64
-from torch import Tensor
+from torch import Tensor, nn
 
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.problem.dataset import Selection
-from onesided.engine.embed import features_of
-from onesided.engine.memory_format import arrange
-from onesided.engine.sweep import evaluating, run_over
+from onesided.engine.sweep import evaluating, features_of, run_over
 from onesided.methods.base import GradientMethod, Method
 from onesided.nets.standardise import Backbone
 
-DIRECT_ROWS = 8192  # rows a direct method gets at once: 25 MB of CIFAR pixels
+DIRECT_ROWS = 8192  # rows that a direct method gets at once: 25 MB of CIFAR pixels
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """A trained method, asked for scores.
+    """A trained method that scores samples.
 
     Attributes:
-        method: The trained method.
-        device: Where it runs.
-        threshold: A score above it means positive; ties fall to negative.
-        embedder: Frozen network through which the method sees images, if it does.
+        threshold: A score above it means positive; a score equal to it means negative.
+        embedder: Frozen backbone whose features the method takes instead of images, if any.
     """
 
     method: Method
@@ -39,33 +35,48 @@ class Predictor:
         """Return the probability of positive for every sample.
 
         In double precision: single precision rounds everything above 17 logits to 1, and
-        the top of a ranking, where people look, would be one big tie.
+        the top of a ranking, where people look first, would be one large tie.
         """
-        rows = self._seen(values)
+        rows = self._inputs(values)
         if isinstance(self.method, GradientMethod):
             logits = _run(self.method, self.method.classify, rows, self.device).double()
             return torch.sigmoid(logits[:, POSITIVE] - logits[:, NEGATIVE]).numpy()
-        pieces = range(0, len(rows), DIRECT_ROWS)
-        flat = (rows.take(slice(at, at + DIRECT_ROWS)) for at in pieces)
-        scores = [self.method.scores(piece.reshape(len(piece), -1)) for piece in flat]
+        starts = range(0, len(rows), DIRECT_ROWS)
+        chunks = (rows.take(slice(start, start + DIRECT_ROWS)) for start in starts)
+        scores = [self.method.scores(chunk.reshape(len(chunk), -1)) for chunk in chunks]
         return np.concatenate(scores).astype(np.float64)
 
     def decisions(self, scores: Float64[np.ndarray, "n"]) -> np.ndarray:
-        """Return True where the score calls the sample positive."""
+        """Return True where the score means positive."""
         return scores > self.threshold
 
     def embeddings(self, values: Selection | np.ndarray) -> Float[np.ndarray, "n d"] | None:
         """Return features for every sample, or None where the method has none."""
         if not isinstance(self.method, GradientMethod):
             return None
-        return _run(self.method, self.method.embed, self._seen(values), self.device).float().numpy()
+        return (
+            _run(self.method, self.method.embed, self._inputs(values), self.device).float().numpy()
+        )
 
-    def _seen(self, values: Selection | np.ndarray) -> Selection:
-        """Return samples as the method sees them; features of images pass as they are."""
+    def _inputs(self, values: Selection | np.ndarray) -> Selection:
+        """Return what the method takes: samples, or features of images by the frozen backbone."""
         rows = _selection(values)
         if self.embedder is None or len(rows.sample_shape) == 1 or not len(rows):
             return rows
         return _selection(np.concatenate(list(features_of(self.embedder, rows, self.device))))
+
+
+def arrange(method: nn.Module, sample_shape: Sequence[int], device: torch.device) -> None:
+    """Store the kernels of a network for images with channels last, which is faster on a CPU.
+
+    A convolution then reads all channels of a pixel side by side (`benchmarks/step.py` measures
+    the gain). Torch passes the memory format on from kernels to outputs, so views and states may
+    have any. All values stay. The sums inside a convolution run in another order, so the last
+    bits of its outputs differ.
+    """
+    if device.type == "cpu" and len(sample_shape) == 3:
+        # Parameters stay the same objects, so an existing optimizer still works.
+        method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def _run(

@@ -1,6 +1,6 @@
-"""The next batch is made while a step runs, where a core or another device is free for it.
+"""Prefetch: make the next batch during a step, where a core or another device is free.
 
-A batch depends on its clock alone, so it is the same whoever makes it and when.
+A batch depends on its clock alone, so prefetching does not change it.
 """
 
 import os
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 def prefetched(items: Iterator[Item]) -> Iterator[Item]:
     """Yield the same items, each made in another thread while the one before it is in use.
 
-    What making one raises is raised where it would have been yielded.
+    An error in making an item is raised where the item would have been yielded.
     """
     end = object()
     with ThreadPoolExecutor(1, thread_name_prefix="next-batch") as maker:
@@ -29,10 +29,10 @@ def prefetched(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def has_room(device: torch.device) -> bool:
-    """Return whether a thread beside the step does not take its core.
+    """Return whether a core is free for one more thread than the step has.
 
-    With as many threads as cores the views would only be made at another time, and the
-    step's threads wait for the one whose core was taken.
+    Without a free core the step would be slower: its threads would wait for the one that
+    shares its core with the prefetching.
     """
     # torchrun gives each process one thread; all of them share this machine's cores.
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", world()))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float32
 from torch import Tensor, nn
 
 from onesided.core.batch import Augment
@@ -15,13 +16,17 @@ from onesided.core.rng import generator
 from onesided.data.problem.dataset import PUDataset, Selection
 from onesided.data.problem.samples import ImageKind, chunk_length
 from onesided.data.views.augment import augment
+from onesided.nets.standardise import Backbone
 
 SWEEP_BATCH = 128
 """Rows that go through a network at once; fewer of large images, see `chunk_length`.
 
-As many as a preset's batch of a large set: the memory that trained is the memory that sweeps. Four
-times as many took as long and, in pieces of other sizes, a third more memory.
+As many as a preset's batch of a large set, so that a sweep reuses the memory of training. Four
+times as many took as long and, in chunks of other sizes, a third more memory.
 """
+EMBED_BATCH = 64
+"""Images that go through a frozen backbone at once. Its first layers hold a hundred times as much
+as an image."""
 
 
 @contextmanager
@@ -37,7 +42,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 
 def chunks(values: Selection) -> Iterator[np.ndarray]:
-    """Yield all rows in order, as many at a time as memory bears."""
+    """Yield all rows in order, as many at a time as fit into memory."""
     length = min(SWEEP_BATCH, chunk_length(values.sample_shape))
     for start in range(0, len(values), length):
         yield np.arange(start, min(start + length, len(values)))
@@ -47,20 +52,30 @@ def run_over(
     function: Callable[[Tensor], Tensor], values: Selection, device: torch.device
 ) -> Tensor:
     """Return the function's outputs on plain views, in row order, on the CPU."""
+    return _in_row_order(lambda rows: function(_plain(values, rows, device)).cpu(), values)
 
-    def outputs(rows: np.ndarray) -> Tensor:
-        chunk = torch.from_numpy(values.take(rows))
-        plain = chunk.float().div_(255) if chunk.dtype == torch.uint8 else chunk.float()
-        return function(plain.to(device)).cpu()
 
-    return _in_row_order(outputs, values)
+def features_of(
+    backbone: Backbone, values: Selection, device: torch.device
+) -> Iterator[Float32[np.ndarray, "chunk width"]]:
+    """Yield the features of plain images by a frozen backbone, in row order."""
+    backbone.to(device)
+    for start in range(0, len(values), EMBED_BATCH):
+        with evaluating(backbone):
+            features = backbone(_plain(values, slice(start, start + EMBED_BATCH), device))
+        yield features.float().cpu().numpy()
+
+
+def _plain(values: Selection, rows: np.ndarray | slice, device: torch.device) -> Tensor:
+    chunk = torch.from_numpy(values.take(rows)).to(device)
+    return chunk.float().div_(255) if chunk.dtype == torch.uint8 else chunk.float()
 
 
 def _in_row_order(outputs: Callable[[np.ndarray], Tensor], values: Selection) -> Tensor:
-    """Return the outputs of all rows, each chunk's written where it belongs.
+    """Return the outputs of all rows, written chunk by chunk into one tensor.
 
-    A list of them would keep a small piece of memory between the large ones of every chunk, in
-    whose gaps the next chunk's do not fit: a run grew by a quarter while it swept.
+    A list of outputs would fragment the memory: small blocks would lie between the large ones of
+    every chunk. A run grew by a quarter during a sweep.
     """
     every: Tensor | None = None
     for rows in chunks(values):
@@ -69,8 +84,8 @@ def _in_row_order(outputs: Callable[[np.ndarray], Tensor], values: Selection) ->
             every = some.new_empty(len(values), *some.shape[1:])
         if (some.shape, some.dtype) != ((len(rows), *every.shape[1:]), every.dtype):
             raise ContractError(
-                f"A sweep needs one output per row, all alike; got {some.dtype} of shape "
-                f"{tuple(some.shape)} for {len(rows)} rows."
+                f"A sweep needs one output per row, all of one shape and type; got {some.dtype} of "
+                f"shape {tuple(some.shape)} for {len(rows)} rows."
             )
         every[rows[0] : rows[-1] + 1] = some
     if every is None:
@@ -80,10 +95,10 @@ def _in_row_order(outputs: Callable[[np.ndarray], Tensor], values: Selection) ->
 
 @dataclass(frozen=True)
 class MethodSweep:
-    """The `Sweep` that the engine hands to methods: their only way to data outside a batch.
+    """The `Sweep` that the engine gives to methods: their only way to data outside a batch.
 
-    Every process sweeps all rows. It costs time that sharding would save, and needs no
-    exchange that could differ between processes.
+    Every process sweeps all rows. Sharding would save time, but needs an exchange that could
+    differ between processes.
     """
 
     module: nn.Module

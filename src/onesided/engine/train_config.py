@@ -1,7 +1,7 @@
-"""How to train, apart from what the method is."""
+"""Settings of training that do not depend on the method."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import torch
 from pydantic import Field
@@ -11,19 +11,12 @@ from onesided.core.config import Config
 from onesided.core.errors import ConfigError
 
 Precision = Literal["auto", "fp32", "bf16"]
-Schedule = Literal[
-    "cosine",
-    "cosine-step",
-    "steps",
-    "triangle",
-    "seven-sixteenths-step",
-    "seven-sixteenths",
-    "constant",
-]
-WITHIN_EPOCHS: frozenset[Schedule] = frozenset({"cosine-step", "triangle", "seven-sixteenths-step"})
-"""Schedules that move with every step; the others stand still during an epoch."""
+PerEpoch = Literal["cosine", "steps", "seven-sixteenths", "constant"]
+PerStep = Literal["cosine-step", "triangle", "seven-sixteenths-step"]
+Schedule = Literal[PerEpoch, PerStep]
+"""How the learning rate changes: once per epoch, or with every step."""
 RISE, START = 0.2, 0.05
-"""Share of a run in which the triangle rises, and the share of the rate it rises from."""
+"""Share of a run in which the triangle rises, and the share of the rate at which it starts."""
 
 
 class TrainConfig(Config):
@@ -39,8 +32,8 @@ class TrainConfig(Config):
     """Learning rate at the start."""
     schedule: Schedule = "cosine"
     """Cosine down to learning_rate x floor; steps: multiplied by `factor` after each milestone;
-    triangle: up during a fifth of the run, then down to nothing; FixMatch's cos(7 pi e / 16 E),
-    which ends at a fifth; or constant. Cosines move per epoch, or per step by their name."""
+    triangle: up during a fifth of the run, then down to zero; FixMatch's cos(7 pi e / 16 E),
+    which ends at a fifth; or constant. Rates change per epoch, those named -step per step."""
     floor: float = Field(default=1e-3, ge=0)
     """Share of the learning rate at which the cosine ends, and below which the triangle does not
     fall; above 1 the cosine rises."""
@@ -60,13 +53,13 @@ class TrainConfig(Config):
     clip: float = Field(default=30.0, gt=0)
     """Largest norm of the gradient; longer ones are shortened to it."""
     batching: Literal["method", "mixed", "stratified"] = "method"
-    """As the method declares, one shuffled stream, or equally many positives in every batch."""
+    """As the method declares, one shuffled stream, or as many positives in every batch."""
     positives_per_batch: int = Field(default=0, ge=0)
     """Positives in a stratified batch; 0 takes the data's own share."""
     views: Literal["published", "gentle"] = "published"
-    """published: as the methods were, small windows of photographs among them. gentle: mirrored
-    and moved a little instead, in place of strong views also recoloured and with a patch hidden;
-    what a window of a fifth of an image shows cannot be learned in a few epochs."""
+    """published: as the papers have them, which includes small windows of photographs. gentle:
+    mirrored and moved a little instead, and strong views also recoloured with a patch hidden. A few
+    epochs are too short to learn from windows of a fifth of an image."""
     precision: Precision = "auto"
     """bf16 runs the networks in half precision where the machine is good at it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -88,7 +81,7 @@ class TrainConfig(Config):
         return self.model_copy(update={k: v for k, v in changes.items() if v is not None})
 
     def learning_rate_at(self, epoch: float, epochs: int) -> float:
-        """Return the learning rate at an epoch, a fraction of it for what moves with steps.
+        """Return the learning rate at an epoch; fractions count for schedules that change per step.
 
         Cosine: m + (lr - m)(1 + cos(pi e / E)) / 2, where m is the floor.
         """
@@ -112,25 +105,25 @@ class TrainConfig(Config):
     def learning_rate_during(self, clock: Clock, epochs: int) -> float:
         """Return the learning rate of a step: that of its epoch, unless the schedule is finer.
 
-        A function of the clock, so a resumed run goes on at the very rate it was stopped at.
+        A function of the clock, so a resumed run has the same rates.
         """
-        within = clock.step / clock.steps if self.schedule in WITHIN_EPOCHS else 0
+        within = clock.step / clock.steps if self.schedule in get_args(PerStep) else 0
         return self.learning_rate_at(clock.epoch + within, epochs)
 
 
 def choose_device(wanted: Literal["auto", "cpu", "cuda"]) -> torch.device:
-    """Return the device asked for, or the best one there is."""
+    """Return the device in the settings, or the best one available."""
     if wanted == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("--device cuda was asked for, but torch sees no GPU. Use --device auto.")
+        raise ConfigError("--device cuda was given, but torch finds no GPU. Use --device auto.")
     if wanted == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return torch.device(wanted)
 
 
 def choose_precision(wanted: Precision, device: torch.device) -> torch.dtype:
-    """Return bfloat16 where it is asked for or, on auto, where the hardware multiplies in it.
+    """Return bfloat16 where it is set or, on auto, where the hardware multiplies in it.
 
-    On processors without such units bf16 is emulated and slower than float32.
+    CPUs without such units emulate bf16, which is slower than float32.
     """
     if wanted != "auto":
         return torch.bfloat16 if wanted == "bf16" else torch.float32

@@ -27,8 +27,8 @@ from onesided.engine.predict import Predictor
 from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.stored import read_figures
 from onesided.run.config import OwnConfig, RunConfig
-from onesided.run.folder import CONFIG, RESULT, read_json, read_result
-from onesided.storage.atomic import write_json, write_text
+from onesided.run.folder import CONFIG, RESULT, read_result
+from onesided.storage.atomic import read_json, write_json, write_text
 
 ESTIMATOR = "estimator.json"
 

@@ -1,16 +1,16 @@
-"""Tiles of images to and from the domain in which a 3x3 convolution is a product per number.
+"""Winograd's transforms of image tiles, between which a 3x3 convolution is an elementwise product.
 
 Winograd's F(4x4, 3x3) (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks",
 CVPR 2016): a tile d of 6x6 numbers and a kernel g of 3x3 give 4x4 numbers
 
     y = A' [(G g G') * (B' d B)] A
 
-with 36 products where the sum over taps needs 144. Over channels each of the 36 is a matrix
-product, which torch computes (`nets/convolution.py`); here are the sums before and after it, and
-their transposes, which carry slopes back.
+with 36 products instead of 144. Over channels each of the 36 is a matrix product, which torch
+computes (`nets/convolution.py`). Here are the sums before and after it, and their transposes for
+the gradients.
 
-Images are (image, row, column, channel) and domains (tile, 36, channel), so that neighbouring
-channels are summed at once. Tiles are 4 places apart and overlap by two; outside the image there
+Images are (image, row, column, channel) and domains (tile, 36, channel), so that the CPU sums
+neighbouring channels at once. Tiles are 4 pixels apart and overlap by two; outside the image there
 are zeros.
 """
 
@@ -23,9 +23,9 @@ from numba import prange
 from onesided.kernels.compiled import compiled
 
 STEP = 4
-"""Places from one tile to the next: what a tile gives along a side."""
+"""Pixels from one tile to the next: the outputs of a tile along a side."""
 SIDE = 6
-"""Places that a tile sees along a side."""
+"""Input pixels of a tile along a side."""
 B_TRANSPOSED = np.array(
     [
         [4, 0, -5, 0, 1, 0],
@@ -59,16 +59,16 @@ threaded = partial(compiled, parallel=True)
 
 @fused
 def _along_both(matrix: Matrix, tile: Tile, half: Tile, result: Tile) -> None:
-    """Multiply both axes of a tile by a matrix; `half` is room for what is between."""
+    """Multiply both axes of a tile by a matrix; `half` holds the intermediate result."""
     _along_first(matrix, tile, half)
     _along_first(matrix, half, result)
 
 
 @fused
 def _along_first(matrix: Matrix, tile: Tile, result: Tile) -> None:
-    """Multiply the first axis by a matrix, and put it second: done twice, both stand as before.
+    """Multiply the first axis by a matrix and swap the axes; applied twice, their order is back.
 
-    One sum per loop, terms written out: so the compiler takes eight channels at once.
+    One sum per loop, with all terms written out, lets the compiler take eight channels at once.
     """
     channels = tile.shape[2]
     for j in range(tile.shape[1]):
@@ -97,7 +97,7 @@ def _along_first(matrix: Matrix, tile: Tile, result: Tile) -> None:
 
 @fused
 def _read(images: Images, image: int, top: int, left: int, tile: Tile) -> None:
-    """Copy a tile; what lies outside the image is zero."""
+    """Copy a tile; outside the image it is zero."""
     _, height, width, channels = images.shape
     for i in range(tile.shape[0]):
         for j in range(tile.shape[1]):
@@ -114,18 +114,18 @@ def _read(images: Images, image: int, top: int, left: int, tile: Tile) -> None:
 def _spread(
     matrix: Matrix, images: Images, before: int, domain: Domain, start: int, stop: int
 ) -> None:
-    """Write the domain of some images, whose tiles begin `before` their place."""
+    """Write the domain of some images, whose tiles begin `before` pixels earlier."""
     _, height, width, channels = images.shape
     side = matrix.shape[1]
-    seen = np.empty((side, side, channels), np.float32)
+    inputs = np.empty((side, side, channels), np.float32)
     half = np.empty((side, SIDE, channels), np.float32)
     whole = domain.reshape((len(domain), SIDE, SIDE, channels))
     tile = start * -(-height // STEP) * -(-width // STEP)
     for image in range(start, stop):
         for top in range(-before, height - before, STEP):
             for left in range(-before, width - before, STEP):
-                _read(images, image, top, left, seen)
-                _along_both(matrix, seen, half, whole[tile])
+                _read(images, image, top, left, inputs)
+                _along_both(matrix, inputs, half, whole[tile])
                 tile += 1
 
 
@@ -133,7 +133,7 @@ def _spread(
 def _gather(
     matrix: Matrix, domain: Domain, before: int, images: Images, start: int, stop: int
 ) -> None:
-    """Add up what tiles give to some images; each begins `before` its place."""
+    """Add the tiles to some images; each begins `before` pixels earlier."""
     _, height, width, channels = images.shape
     side = len(matrix)
     half = np.empty((SIDE, side, channels), np.float32)
@@ -153,19 +153,19 @@ def _gather(
 
 @compiled
 def spread_alone(matrix: Matrix, images: Images, before: int, domain: Domain) -> None:
-    """Write M t M' of every tile t; with B' the domain of images, with A that of slopes."""
+    """Write M t M' of every tile t: with B' the domain of images, with A that of gradients."""
     _spread(matrix, images, before, domain, 0, len(images))
 
 
 @compiled
 def gather_alone(matrix: Matrix, domain: Domain, before: int, images: Images) -> None:
-    """Add M t M' of every tile t to its place; with A' the images, with B their slopes."""
+    """Add M t M' of every tile t to the images: with A' the outputs, with B the gradients."""
     _gather(matrix, domain, before, images, 0, len(images))
 
 
 @threaded
 def spread(parts: int, matrix: Matrix, images: Images, before: int, domain: Domain) -> None:
-    """Do what `spread_alone` does, each thread some of the images."""
+    """Do the same as `spread_alone`, each thread for some of the images."""
     count = len(images)
     for part in prange(parts):
         start, stop = count * part // parts, count * (part + 1) // parts
@@ -174,7 +174,7 @@ def spread(parts: int, matrix: Matrix, images: Images, before: int, domain: Doma
 
 @threaded
 def gather(parts: int, matrix: Matrix, domain: Domain, before: int, images: Images) -> None:
-    """Do what `gather_alone` does, each thread some of the images."""
+    """Do the same as `gather_alone`, each thread for some of the images."""
     count = len(images)
     for part in prange(parts):
         start, stop = count * part // parts, count * (part + 1) // parts

@@ -4,11 +4,12 @@
 |--------|----------------|-------------------------------------------------------------------|
 | q, k   | `query`, `key` | embeddings by the online and the target network                   |
 | c      | `cosine`       | cosine of q and k; the functions normalise, callers need not      |
-| 1 - c  | `gap`          | what is left to close                                             |
+| 1 - c  | `gap`          | remaining distance                                                |
 | Q      | `same_class`   | row i: the keys that query i is aligned with                      |
 
-All three losses take (query, key, same_class), so one can be swapped for another, and
-average over Q, then over the batch (third term of Eq. 14 of the NcPU paper).
+Row i of query and key belongs to the same sample. All three losses take (query, key, same_class),
+so one can replace another. They average over Q, then over the batch (third term of Eq. 14 of the
+NcPU paper). Every row of Q needs at least one pair, or the loss is NaN.
 """
 
 from typing import Literal
@@ -32,12 +33,8 @@ def self_alignment_loss(
 ) -> Float[Tensor, ""]:
     """Align every query with the key of the same sample, as BYOL does.
 
-    L_self-r (NcPU, Eq. 4). Needs no labels, so nothing in it can be mislabelled.
-
-    Args:
-        query: What is moved: embeddings by the online network.
-        key: Where to: embeddings by the target network, row by row of the same samples.
-        same_class: Not looked at; accepted so that the three losses share one call.
+    L_self-r (NcPU, Eq. 4). Needs no labels, so no wrong label can harm it. `same_class` is not
+    used.
     """
     cosine = (F.normalize(query, dim=1) * F.normalize(key, dim=1)).sum(dim=1)
     return 2 * (1 - cosine).mean()
@@ -48,16 +45,10 @@ def class_alignment_loss(
     key: Float[Tensor, "batch dim"],
     same_class: Bool[Tensor, "batch batch"],
 ) -> Float[Tensor, ""]:
-    """Align every query with the keys of its own class, all pairs alike.
+    """Align every query with the keys of its own class, all pairs with equal weight.
 
     L_r (NcPU, Eq. 5). The squared gradient is 4 (1 - c^2) / |q|^2 (Eq. 6): distant
-    pairs, among them the mislabelled ones, pull hardest.
-
-    Args:
-        query: What is moved: embeddings by the online network.
-        key: Where to: embeddings by the target network, row by row of the same samples.
-        same_class: Which (query, key) pairs count; every row needs at least one, or the
-            loss is NaN.
+    pairs, among them the mislabelled ones, have the largest gradient.
     """
     cosine = F.normalize(query, dim=1) @ F.normalize(key, dim=1).T
     return 2 * (1 - _mean_over_pairs(cosine, same_class))
@@ -72,24 +63,18 @@ def robust_alignment_loss(
     self_pair: SelfPair = "root",
     margin: float = 1e-4,
 ) -> Float[Tensor, ""]:
-    """Align every query with the keys of its own class, trusting close pairs more.
+    """Align every query with the keys of its own class; close pairs have more weight.
 
-    NoiSNCL (NcPU, Eq. 7). The square root turns the gradient around: its square is
-    (1 + c) / |q|^2 (Eq. 8), so a pair that is already close pulls harder than a
-    distant, probably mislabelled one. `bound="coordinate", self_pair="plain"` is what
-    the authors released.
+    NoiSNCL (NcPU, Eq. 7). The square root reverses the order of gradients: the squared gradient
+    is (1 + c) / |q|^2 (Eq. 8), so a close pair has a larger one than a distant, probably
+    mislabelled pair. The authors released `bound="coordinate", self_pair="plain"`.
 
     Args:
-        query: What is moved: embeddings by the online network.
-        key: Where to: embeddings by the target network, row by row of the same samples.
-        same_class: Which (query, key) pairs count; every row needs at least one, or the
-            loss is NaN.
         bound: "similarity" keeps the cosine inside [margin, 1 - margin]: pairs with a
             negative cosine get no gradient, and 2 sqrt(1 - c) >= 2 (1 - c) holds, which
             it does not for c < 0. "coordinate" does so with each coordinate of the
-            normalised vectors. "none" is the bare formula; at c = 1, where the square
-            root is vertical, the gradient is 0 (the pair can come no closer).
-        self_pair: Cost of a sample's pair with itself.
+            normalised vectors. "none" is the plain formula; at c = 1, where the gradient
+            of the square root is infinite, it is set to 0.
         margin: Distance from 0 and from 1 that the bound keeps, less than one half.
     """
     query, key = F.normalize(query, dim=1), F.normalize(key, dim=1)
@@ -108,21 +93,20 @@ def same_class_pairs(
     """Return which samples the classifier puts into one class, without gradient.
 
     The set Q of Eq. 14: pairs with f_i . f_j >= threshold, and each sample with itself.
-    At one half this is "same predicted class"; a sample at exactly one half sits on the
-    fence and pairs with everybody. A lower threshold also admits pairs of opposite
-    classes when the classifier is unsure (0.2 in the paper's plug-in study).
+    At 0.5 this is "same predicted class"; a sample with a probability of exactly 0.5 pairs with
+    all. A lower threshold also admits pairs of opposite classes where the classifier is
+    uncertain (0.2 in the paper's plug-in study).
 
     Args:
-        probabilities: Rows that sum to 1. Labelled positives can be put on their side by
-            writing their known class into their row first.
-        threshold: Agreement from which on two samples form a pair, in [0, 1].
+        probabilities: Rows that sum to 1. Callers may write the known class of labelled
+            positives into their rows first.
     """
     # f_i . f_j = (1 + d_i d_j) / 2 with d the difference of the two columns. The sign of
-    # d_i d_j is exact, whereas the product of probabilities near one half rounds to 0.5
-    # and would pair opposite classes. It is also an outer product, cheaper than a matmul.
+    # d_i d_j is exact, whereas the product of probabilities near 0.5 rounds to 0.5 and
+    # would pair opposite classes. It is also an outer product, cheaper than a matmul.
     negative, positive = probabilities.detach().unbind(dim=1)
-    lean = positive - negative
-    pairs = lean[:, None] * lean >= 2 * threshold - 1
+    difference = positive - negative
+    pairs = difference[:, None] * difference >= 2 * threshold - 1
     return pairs.fill_diagonal_(True)
 
 

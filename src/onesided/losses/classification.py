@@ -1,4 +1,4 @@
-"""Cross entropies: soft targets (the paper's LDCE), and positive against the rest.
+"""Cross entropies and entropy: soft targets (the paper's LDCE), positive against the rest.
 
 | symbol   | code              | meaning                                                  |
 |----------|-------------------|----------------------------------------------------------|
@@ -6,6 +6,7 @@
 | s        | `target`          | soft label, same columns                                 |
 | P, U     | `labelled`        | rows whose positive label was observed, and the others   |
 | z        | `margin`          | logit of positive minus logit of negative                |
+| H(f)     | `mean_entropy`    | -sum f log f                                             |
 
 The paper numbers the classes 0 = positive, 1 = negative; here columns go by name.
 """
@@ -34,8 +35,8 @@ def margin(logits: Float[Tensor, "n 2"]) -> Float[Tensor, "n"]:
 def mean_or_zero(values: Float[Tensor, "n"], mask: Bool[Tensor, "n"]) -> Float[Tensor, ""]:
     """Return the mean of the masked values, or a differentiable zero when there are none.
 
-    Mixed batches sometimes hold no labelled positive (one in ten on ABCD): the term then
-    contributes nothing, instead of a NaN that would end the run.
+    Mixed batches sometimes hold no labelled positive (one in ten on ABCD): the term is then
+    zero, instead of a NaN that would end the run.
     """
     return values.where(mask, 0).sum() / mask.sum().clamp(min=1)
 
@@ -45,16 +46,14 @@ def soft_cross_entropy(
 ) -> Float[Tensor, "n"]:
     """Return the cross entropy of each row against its soft target.
 
-    Label-disambiguation cross entropy (NcPU, Eq. 3). The logarithm is taken of the
-    softmax as a whole, so a confident mistake costs much, never infinitely much.
+    Label-disambiguation cross entropy (NcPU, Eq. 3). Softmax and logarithm are one function,
+    so the cost of a confident mistake is large but finite.
     """
     return -(target * logits.log_softmax(dim=1)).sum(dim=1)
 
 
 def positive_unlabelled_cross_entropy(
-    logits: Float[Tensor, "n 2"],
-    target: Float[Tensor, "n 2"],
-    labelled: Bool[Tensor, "n"],
+    logits: Float[Tensor, "n 2"], target: Float[Tensor, "n 2"], labelled: Bool[Tensor, "n"]
 ) -> Float[Tensor, ""]:
     """Return the mean cross entropy over P plus the mean cross entropy over U.
 
@@ -71,12 +70,12 @@ def class_weighted_cross_entropy(
     """Return the mean cross entropy over positive plus that over negative target mass.
 
     Equals `positive_unlabelled_cross_entropy` while all of U has the target negative. Once
-    positives are found in U, both classes still weigh alike; with P and U weighing alike,
+    positives are found in U, both classes still have equal weight. With equal weights of P and U,
     positives would weigh 1 + s against 1 - s, s being their share of U's targets.
     """
     cost = -target * logits.log_softmax(dim=1)
     mass = target.sum(dim=0)
-    # Without any mass of a class its cost is 0 too.
+    # The cost of a class without mass is 0.
     return (cost.sum(dim=0) / mass.clamp(min=torch.finfo(mass.dtype).tiny)).sum()
 
 
@@ -85,8 +84,8 @@ def plain_cross_entropy(
 ) -> Float[Tensor, ""]:
     """Return the cross entropy of positive against the rest, averaged over the batch.
 
-    Taking unlabelled rows as negatives, this is what an ordinary classifier would do; a
-    labelled positive weighs as little as its share of the batch.
+    An ordinary classifier that takes unlabelled rows as negatives; labelled positives have
+    only the weight of their share of the batch.
     """
     return _cross_entropy(margin, positive).mean()
 
@@ -106,3 +105,14 @@ def balanced_cross_entropy(
 def _cross_entropy(margin: Float[Tensor, "n"], positive: Bool[Tensor, "n"]) -> Float[Tensor, "n"]:
     # Not softplus: torch's turns linear above 20, an error of 2e-9 that float64 would show.
     return -F.logsigmoid(torch.where(positive, margin, -margin))
+
+
+def mean_entropy(logits: Float[Tensor, "n 2"]) -> Float[Tensor, ""]:
+    """Return the mean entropy of the predicted class probabilities, in nats.
+
+    The regularisation below Eq. 14 of the NcPU paper. Minimising it makes the classifier
+    decide, so that pseudo targets do not stay near 0.5.
+    """
+    # exp(log p) * log p is 0 for p = 0; p.log() would be -inf and the product NaN.
+    log_probability = logits.log_softmax(dim=1)
+    return -(log_probability.exp() * log_probability).sum(dim=1).mean()

@@ -4,10 +4,10 @@ All embeddings have unit length, so a product is a cosine.
 
 | paper             | code                    | meaning                                  |
 |-------------------|-------------------------|------------------------------------------|
-| q_i (PiCO, LaGAM) | `anchor`, `query`       | embedding that is pulled                 |
+| q_i (PiCO, LaGAM) | `anchor`, `query`       | embedding that is moved                  |
 | k_i               | `key`                   | another view of the same sample          |
 | A                 | `anchor` and `others`   | all anchors, then everything else        |
-| Pos(i), M_ij      | `positive`              | which members of the pool count as alike |
+| Pos(i), M_ij      | `positive`              | members of the pool of the same class    |
 | tau               | `temperature`           | how much the closest ones dominate       |
 | z1, z2 (WSC)      | `first`, `second`       | embeddings of two strong views           |
 | Q_ij              | `same_class`            | probability of being of one class        |
@@ -35,14 +35,14 @@ def supervised_contrastive_loss(
 
     SupCon (Khosla et al., NeurIPS 2020), the contrastive term of PiCO and the group term
     of LaGAM. With one positive per anchor, its own key, it is the instance term. An
-    anchor is no member of its own pool; the other anchors are, and get gradients.
+    anchor is not in its own pool; the other anchors are, and get gradients.
 
     Args:
         anchor: Also the first members of the pool.
         others: The rest of the pool.
-        positive: Which members an anchor is pulled to; itself is passed over. An anchor
-            without any costs nothing.
-        weight: Of each anchor in the mean over the batch; None counts all alike.
+        positive: To which members an anchor is pulled, itself left out. An anchor without
+            any costs zero.
+        weight: Of each anchor in the mean over the batch; None means equal weights.
     """
     similarity = _similarity_to_pool(anchor, others) / temperature
     itself = _itself(similarity)
@@ -60,10 +60,10 @@ def instance_contrastive_loss(
     *,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    """Find the key of the same sample among remembered keys of others.
+    """Find the key of the same sample among stored keys of others.
 
-    InfoNCE of MoCo (He et al., CVPR 2020), PiCO's warm-up: before the classifier knows
-    anything, classes would be noise, and a sample's own key is the only safe positive.
+    InfoNCE of MoCo (He et al., CVPR 2020), PiCO's warm-up: before the classifier has learned,
+    its classes are noise, and a sample's own key is the only safe positive.
     """
     own = (query * key).sum(dim=1, keepdim=True)
     similarity = torch.cat([own, query @ negatives.T], dim=1) / temperature
@@ -119,13 +119,8 @@ def spectral_contrast(
 
     WSC (Zhou et al., ICML 2025): spectral contrastive learning (HaoChen et al., 2021) on
     alpha x (graph of views) + beta x (graph of classes). Its first two parts pull along
-    the edges of either graph, its last is what remains of the orthogonality constraint.
-
-    Args:
-        same_class: Q, symmetric; its diagonal is not used.
-        view_weight: alpha.
-        class_weight: beta.
-        repulsion_weight: lambda_c.
+    the edges of either graph, its last stands for the orthogonality constraint.
+    `same_class` is Q, symmetric; its diagonal is not used.
     """
     both = torch.cat([first, second])
     across = first @ second.T
@@ -146,7 +141,7 @@ def _mean_off_diagonal(values: Float[Tensor, "n n"]) -> Float[Tensor, ""]:
 def _similarity_to_pool(
     anchor: Float[Tensor, "batch dim"], others: Float[Tensor, "others dim"]
 ) -> Float[Tensor, "batch pool"]:
-    # Copied once (4 MB for a queue of 8192 keys): a queue may move on before the backward pass.
+    # Copied once (4 MB for a queue of 8192 keys): a queue may change before the backward pass.
     return anchor @ torch.cat([anchor, others]).T
 
 

@@ -1,4 +1,4 @@
-"""DistPU: labels as the network predicts them must be distributed as the true ones are.
+"""DistPU: predicted labels must have the distribution of the true ones.
 
 | symbol | code                      | meaning                                               |
 |--------|---------------------------|-------------------------------------------------------|
@@ -10,9 +10,9 @@
 | lambda | `share`                   | share of the first sample in a mixed one              |
 | t      | `first`, `second`         | soft pseudo labels of the two samples that were mixed |
 
-Two numbers per batch are compared with two that are known: P is all positive, and U is
-positive to the share pi. Nothing is said about any single sample, so a constant meets the
-second demand too; entropy and mixup, which do look at single samples, forbid that way out.
+Two numbers per batch are compared with two known ones: all of P is positive, and the share pi
+of U. No single sample is constrained, so a constant prediction also meets the second demand.
+Entropy and mixup, which act on single samples, exclude that solution.
 """
 
 import torch
@@ -20,9 +20,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from onesided.core.errors import ConfigError
 from onesided.losses.classification import mean_or_zero
 from onesided.losses.pseudo_labels import soft_label_cost
+from onesided.losses.risk import require_prior
 
 
 def label_distribution_risk(
@@ -30,15 +30,11 @@ def label_distribution_risk(
 ) -> Float[Tensor, ""]:
     """Return how far the predicted shares of positives in P and U are from 1 and the prior.
 
-    R_lab of DistPU (Zhao et al., 2022). The released code descends R_lab / (2 pi), and the
-    published weights of the other terms belong to that scale. A batch without P, or
-    without U, leaves its term out: the distance of an empty mean is not 1 but nothing.
+    R_lab of DistPU (Zhao et al., 2022). The released code minimises R_lab / (2 pi), and the
+    published weights of the other terms belong to that scale. In a batch without P, or without
+    U, that term is zero.
     """
-    if not 0 < prior < 1:
-        raise ConfigError(
-            f"DistPU got prior {prior:g}. A class prior lies between 0 and 1; pass "
-            'prior = "auto" to estimate it.'
-        )
+    require_prior(prior, "DistPU")
     probability = margin.sigmoid()
     on_positive = _distance(probability, labelled, 1.0)
     on_unlabelled = _distance(probability, ~labelled, prior)
@@ -48,9 +44,9 @@ def label_distribution_risk(
 def binary_entropy(margin: Float[Tensor, "n"]) -> Float[Tensor, "n"]:
     """Return the entropy of each prediction, in nats.
 
-    DistPU minimises it so that the shares are met by decided predictions and not by
-    everybody being a little positive. Logarithms are taken of the sigmoid as a whole: a
-    saturated prediction has entropy 0, not NaN.
+    DistPU minimises it so that decided predictions meet the shares, and not a small probability
+    for every sample. Sigmoid and logarithm are one function: a saturated prediction has entropy
+    0, not NaN.
     """
     on_yes = margin.sigmoid() * F.logsigmoid(margin)
     on_no = (-margin).sigmoid() * F.logsigmoid(-margin)
@@ -64,14 +60,11 @@ def mixup_cost(
     *,
     share: float,
 ) -> Float[Tensor, ""]:
-    """Return the mean cost of mixed samples under the soft labels of both ingredients.
+    """Return the mean cost of mixed samples under the soft labels of both samples.
 
-    lambda BCE(p, t_i) + (1 - lambda) BCE(p, t_j), as DistPU writes it. Cross entropy is
-    linear in its target, so this is the cross entropy against the mixed label.
-
-    Args:
-        margin: What the network says of lambda x_i + (1 - lambda) x_j.
-        share: lambda, the share of the first ingredient.
+    lambda BCE(p, t_i) + (1 - lambda) BCE(p, t_j), as DistPU writes it, where p belongs to
+    lambda x_i + (1 - lambda) x_j. Cross entropy is linear in its target, so this is the cross
+    entropy against the mixed label.
     """
     cost = share * soft_label_cost(margin, first) + (1 - share) * soft_label_cost(margin, second)
     return cost.mean()

@@ -1,4 +1,4 @@
-"""Mixup: samples between two samples.
+"""Mixup: weighted means of two samples.
 
 | symbol         | code            | meaning                                                 |
 |----------------|-----------------|---------------------------------------------------------|
@@ -6,9 +6,9 @@
 | Beta(al, al)   | `concentration` | al: near 0 a is close to 0 or 1, at 1 uniform, large 1/2 |
 | pi(i) - i      | `offset`        | how far a row's partner is from it in the batch         |
 
-A network that is asked to be linear between samples cannot be steep around a few of them
-(Zhang et al., mixup: Beyond Empirical Risk Minimization, ICLR 2018). Randomness is drawn
-by the caller's generator, so that a draw belongs to a place and not to the order of calls.
+A network trained to be linear between samples cannot have large gradients around a few of them
+(Zhang et al., mixup: Beyond Empirical Risk Minimization, ICLR 2018). Random numbers come from the
+caller's generator, so a draw does not depend on the order of calls.
 """
 
 import numpy as np
@@ -22,8 +22,8 @@ from onesided.core.errors import ConfigError
 def draw_share(concentration: float, random: np.random.Generator) -> float:
     """Return the share a of the first sample, from Beta(concentration, concentration).
 
-    Small concentrations reach exactly 0 and 1 by rounding: formulas with log a or
-    log(1 - a) have to bear both.
+    Small concentrations give exactly 0 and 1 by rounding: formulas with log a or log(1 - a)
+    must handle both.
     """
     if not concentration > 0:
         raise ConfigError(
@@ -38,17 +38,16 @@ def mix(
 ) -> Float[Tensor, "n *sample"]:
     """Return share x first + (1 - share) x second, row by row.
 
-    It makes no difference whether images are standardised before or after: the shares add
-    up to 1.
+    Images may be standardised before or after: the shares sum to 1.
     """
     return share * first + (1 - share) * second
 
 
 def partner_offset(batch: int, device: torch.device) -> Int64[Tensor, "batch"]:
-    """Return how far each row's partner is: rows pair up, a last odd one stays alone.
+    """Return how far each row's partner is; neighbours are partners, a last odd row has none.
 
-    Neighbours of a shuffled batch are as good as random partners, and both are in one
-    process's shard. As offsets, because they stay right when shards are put together.
+    Neighbours in a shuffled batch are random partners, and both are in one process's shard.
+    Offsets stay correct when shards are gathered.
     """
     offset = 1 - 2 * (torch.arange(batch, device=device) % 2)
     if batch % 2:
@@ -57,5 +56,5 @@ def partner_offset(batch: int, device: torch.device) -> Int64[Tensor, "batch"]:
 
 
 def partner(values: Float[Tensor, "n *sample"], offset: Int64[Tensor, "n"]) -> Tensor:
-    """Return for each row what its partner has."""
+    """Return the values of each row's partner."""
     return values[torch.arange(len(offset), device=offset.device) + offset]

@@ -1,4 +1,4 @@
-"""Costs under labels that nobody gave: soft ones, and those a network gives itself.
+"""Costs under pseudo labels: soft labels, and labels predicted by the network itself.
 
 | symbol  | code              | meaning                                       |
 |---------|-------------------|-----------------------------------------------|
@@ -7,7 +7,7 @@
 | y       | `positive`        | soft label: how much of a positive, in [0, 1] |
 | weak    | `teacher`         | margins of the weakly changed views           |
 | strong  | `student`         | margins of the strongly changed views         |
-| T       | `temperature`     | of a guess: below 1 it becomes surer           |
+| T       | `temperature`     | below 1 a prediction becomes more confident   |
 """
 
 import torch
@@ -28,11 +28,11 @@ def soft_label_cost(margin: Float[Tensor, "n"], positive: Float[Tensor, "n"]) ->
 def confident_consistency(
     teacher: Float[Tensor, "n"], student: Float[Tensor, "n"], *, confidence: float
 ) -> Float[Tensor, "n"]:
-    """Return the cost of strong views under the class of weak ones, where that is sure.
+    """Return the cost of strong views under the class of weak ones, where that is confident.
 
-    FixMatch's term (Sohn et al., 2020), as HolisticPU uses it: zero where the weaker view
-    is less sure than `confidence`. Average over all rows, not over the sure ones, so that
-    the term grows with what the network knows. The teacher is given no gradient.
+    FixMatch's term (Sohn et al., 2020), as HolisticPU uses it: zero where the confidence of
+    the weak view is below `confidence`. Average over all rows, not over the confident ones, so
+    that the term grows with what the network has learned. The teacher gets no gradient.
     """
     teacher = teacher.detach()
     sure = teacher.abs().sigmoid() >= confidence
@@ -43,9 +43,9 @@ def confident_consistency(
 def sharpened(
     probability: Float[Tensor, "n classes"], *, temperature: float
 ) -> Float[Tensor, "n classes"]:
-    """Return guesses made surer: proportional to p^(1/T), each row summing to 1.
+    """Return more confident predictions: proportional to p^(1/T), each row summing to 1.
 
-    What MixMatch (Berthelot et al., NeurIPS 2019) does to its guesses, and PiCO+ to those
-    of rows that it does not trust. By logarithms: the 14th power of a small number is none.
+    MixMatch (Berthelot et al., NeurIPS 2019) does this to all its predictions, PiCO+ to those
+    of unreliable rows. In logarithms, as the 14th power of a small number underflows.
     """
     return (probability.log() / temperature).softmax(dim=1)

@@ -12,8 +12,8 @@
 | gamma   | `step`                           | factor of nnPU's ascent                      |
 | beta    | `tolerance`                      | how negative Rneg may be before the ascent   |
 
-U is a mixture, p_U = pi p_P + (1 - pi) p_N, so what negatives cost can be had without
-negatives: (1 - pi) E_N = E_U - pi E_P. All three methods rest on that line.
+U is a mixture, p_U = pi p_P + (1 - pi) p_N, so the cost of negatives can be computed without
+negatives: (1 - pi) E_N = E_U - pi E_P. All three methods use this equation.
 """
 
 from dataclasses import dataclass
@@ -28,18 +28,12 @@ from onesided.core.errors import ConfigError, DataError
 from onesided.losses.classification import mean_or_zero
 
 Surrogate = Literal["sigmoid", "logistic", "double_hinge"]
-"""Smooth stand-in for the zero-one loss."""
+"""Smooth replacement of the zero-one loss."""
 
 
 @dataclass(frozen=True)
 class RiskParts:
-    """The three batch means that every risk here is made of.
-
-    Attributes:
-        positive_as_positive: Mean cost of calling P positive, Rp+.
-        positive_as_negative: Mean cost of calling P negative, Rp-.
-        unlabelled_as_negative: Mean cost of calling U negative, Ru-.
-    """
+    """The three batch means of which every risk consists: Rp+, Rp- and Ru-."""
 
     positive_as_positive: Float[Tensor, ""]
     positive_as_negative: Float[Tensor, ""]
@@ -48,12 +42,12 @@ class RiskParts:
 
 @dataclass(frozen=True)
 class PURisk:
-    """A risk as it is descended and as it is reported; nnPU makes the two differ.
+    """A risk as it is minimised and as it is reported; in nnPU the two differ.
 
     Attributes:
         objective: What is differentiated.
         value: What is reported, without gradient.
-        ascending: Whether this step undoes over-fitting instead of descending the risk.
+        ascending: Whether this step reduces overfitting instead of the risk.
     """
 
     objective: Float[Tensor, ""]
@@ -81,10 +75,10 @@ def surrogate_loss(margin: Float[Tensor, "n"], surrogate: Surrogate) -> Float[Te
 def risk_parts(
     margin: Float[Tensor, "n"], labelled: Bool[Tensor, "n"], surrogate: Surrogate
 ) -> RiskParts:
-    """Return the mean costs over P and U; a group that is missing costs zero.
+    """Return the mean costs over P and U; a group without rows costs zero.
 
-    Each group is divided by its own size, not by the batch: the few positives stand for
-    all positives.
+    Each group is divided by its own size, not by the batch: the few labelled positives
+    represent all positives.
     """
     as_positive = surrogate_loss(margin, surrogate)
     as_negative = surrogate_loss(-margin, surrogate)
@@ -98,10 +92,10 @@ def risk_parts(
 def upu_risk(parts: RiskParts, prior: float) -> PURisk:
     """Return the unbiased risk, pi Rp+ + Ru- - pi Rp-.
 
-    uPU (du Plessis et al. 2014, 2015). Unbiased, and for that reason able to fall below
-    zero: a flexible network drives it there by memorising P. That is over-fitting.
+    uPU (du Plessis et al. 2014, 2015). Because it is unbiased it can fall below zero: a
+    flexible network overfits by memorising P.
     """
-    _require_prior(prior, "uPU")
+    require_prior(prior, "uPU")
     risk = prior * parts.positive_as_positive + _negative_part(parts, prior)
     never = torch.zeros_like(risk, dtype=torch.bool)
     return PURisk(objective=risk, value=risk.detach(), ascending=never)
@@ -110,20 +104,13 @@ def upu_risk(parts: RiskParts, prior: float) -> PURisk:
 def nnpu_risk(
     parts: RiskParts, prior: float, *, step: float = 1.0, tolerance: float = 0.0
 ) -> PURisk:
-    """Return uPU's risk with a negative part that is not allowed below zero.
+    """Return uPU's risk with a negative part that must not fall below zero.
 
-    nnPU (Kiryo et al. 2017, Algorithm 1). The negative part estimates a mean of costs;
-    when it falls below -tolerance the network has memorised P, and the step climbs back
-    along it alone. A clamp would not do: it would go on descending pi Rp+.
-
-    Args:
-        parts: The three batch means.
-        prior: Share of positives among the unlabelled, pi.
-        step: Factor of the climb, gamma.
-        tolerance: How far below zero the negative part may be, beta; exactly there the
-            step still descends.
+    nnPU (Kiryo et al. 2017, Algorithm 1). The negative part estimates a mean of costs. Below
+    -tolerance (beta) the network has memorised P, and the step ascends along this part alone, by
+    the factor `step` (gamma). A clamp would not be enough: it would still descend pi Rp+.
     """
-    _require_prior(prior, "nnPU")
+    require_prior(prior, "nnPU")
     positive = prior * parts.positive_as_positive
     return _non_negative(positive, _negative_part(parts, prior), step, tolerance)
 
@@ -136,24 +123,18 @@ def imbalanced_risk(
     step: float = 1.0,
     tolerance: float = 0.0,
 ) -> PURisk:
-    """Return nnPU's risk for a world in which positives have another share.
+    """Return nnPU's risk for another share of positives, `target_prior`.
 
     ImbPU (Su, Chen and Xu, IJCAI 2021): pi still removes the positives from U, pi' weighs
     the two classes. At pi' = 1/2 the boundary lies where the posterior is pi, which
-    favours recall when positives are rare, and negatives when they are not.
-
-    Args:
-        parts: The three batch means.
-        prior: Share of positives among the unlabelled, pi.
-        target_prior: Share of positives to learn for, pi'.
-        step: Factor of the climb, gamma.
-        tolerance: How far below zero the weighted negative part may be, beta.
+    favours recall when positives are rare, and negatives when they are not. The tolerance
+    applies to the weighted negative part.
     """
-    _require_prior(prior, "imbalanced nnPU")
+    require_prior(prior, "imbalanced nnPU")
     if not 0 < target_prior < 1:
         raise ConfigError(
             f"imbalanced nnPU got target_prior {target_prior}. It is a share between 0 and 1; "
-            "0.5 weighs both classes alike."
+            "0.5 gives both classes equal weight."
         )
     positive = target_prior * parts.positive_as_positive
     negative = (1 - target_prior) / (1 - prior) * _negative_part(parts, prior)
@@ -168,10 +149,10 @@ def released_imbalanced_risk(
     step: float = 1.0,
     tolerance: float = 0.0,
 ) -> PURisk:
-    """Return what the NcPU authors ran as "ImbPU": nnPU with a re-weighted climb.
+    """Return what the NcPU authors ran as "ImbPU": nnPU with a re-weighted ascent.
 
-    Differs: from ImbPU, whose descent is computed in that code and then overwritten by
-    nnPU's. For the rows of their table only; `imbalanced_risk` is the published method.
+    Differs: from ImbPU, whose descent that code computes and then overwrites by nnPU's. Only
+    for the rows of their table; `imbalanced_risk` is the published method.
     """
     balanced = imbalanced_risk(
         parts, prior, target_prior=target_prior, step=step, tolerance=tolerance
@@ -187,13 +168,13 @@ def released_imbalanced_risk(
 def zero_one_pu_risk(
     margin: Float[Tensor, "n"], labelled: Bool[Tensor, "n"], prior: float
 ) -> Float[Tensor, ""]:
-    """Return the share of mistakes as far as P and U can tell, to validate without negatives.
+    """Return the error rate estimated from P and U, to validate without negatives.
 
     uPU's risk of the zero-one loss (Kiryo et al. 2017): 2 pi err_P + err_U - pi, with err_P
     the share of P called negative and err_U the share of U called positive. A margin of
-    exactly 0 is called negative. Sampling noise can bring the estimate below zero.
+    exactly 0 is called negative. Sampling noise can make the estimate negative.
     """
-    _require_prior(prior, "The PU error rate")
+    require_prior(prior, "The PU error rate")
     if labelled.all() or not labelled.any():
         raise DataError(
             "The PU error rate needs labelled positives and unlabelled samples; "
@@ -211,8 +192,8 @@ def _negative_part(parts: RiskParts, prior: float) -> Float[Tensor, ""]:
 def _non_negative(
     positive: Float[Tensor, ""], negative: Float[Tensor, ""], step: float, tolerance: float
 ) -> PURisk:
-    # Selected on the device: an `if` would stall the GPU in every step and break the graph
-    # that torch.compile builds.
+    # On the device: an `if` would stop the GPU in every step and break the graph of
+    # torch.compile.
     ascending = negative.detach() < -tolerance
     risk = positive + negative
     return PURisk(
@@ -222,9 +203,10 @@ def _non_negative(
     )
 
 
-def _require_prior(prior: float, method: str) -> None:
+def require_prior(prior: float, method: str) -> None:
+    """Refuse a class prior that is not between 0 and 1."""
     if not 0 < prior < 1:
         raise ConfigError(
-            f"{method} got prior {prior}. A class prior lies between 0 and 1; "
-            'pass prior = "km2" to estimate it.'
+            f"{method} got prior {prior:g}. A class prior lies between 0 and 1; "
+            'pass prior = "auto" to estimate it.'
         )

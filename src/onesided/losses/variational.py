@@ -8,7 +8,7 @@
 | a       | `share`                       | share of the unlabelled sample in the mixture  |
 | T       | exp of `log_target`           | what Phi(x~) should be                         |
 
-All in logarithms: log Phi = logsigmoid(margin) is exact where Phi itself rounds to 0 or 1.
+All in logarithms: log Phi = logsigmoid(margin) is exact where Phi rounds to 0 or 1.
 """
 
 import math
@@ -25,13 +25,8 @@ def variational_loss(
 
     L_var (Chen et al. 2020): up to a constant the divergence of the distribution of P from
     the one that Phi makes of U, Phi p_U / E_U[Phi]. Its minimum -KL(p_P || p_U) lies where
-    Phi is proportional to p_P / p_U, that is to the posterior, and no prior was needed. As
-    p_P / p_U <= 1 / pi, exp(L_var) cannot fall below pi but by over-fitting. A group that
-    is missing costs zero.
-
-    Args:
-        positive: log Phi of labelled positives; their mean is of logarithms.
-        unlabelled: log Phi of unlabelled samples; their mean is inside the logarithm.
+    Phi is proportional to p_P / p_U, that is to the posterior, without a prior. As p_P / p_U <=
+    1 / pi, exp(L_var) falls below pi only by overfitting. A group without rows costs zero.
     """
     attraction = positive.sum() / max(len(positive), 1)
     if len(unlabelled) == 0:
@@ -42,8 +37,8 @@ def variational_loss(
 def mixed_log_target(unlabelled: Float[Tensor, "n"], share: float) -> Float[Tensor, "n"]:
     """Return log T = log(a Phi(x_U) + (1 - a)): between U's positiveness and P's, which is 1.
 
-    vPU's mixup target (Chen et al. 2020). Not detached: as published, the target learns too;
-    pass a detached `unlabelled` where it should stand still.
+    vPU's mixup target (Chen et al. 2020). Not detached: as published, the target has a gradient;
+    pass a detached `unlabelled` where it should have none.
     """
     log_share = math.log(share) if share > 0 else -math.inf
     log_rest = math.log1p(-share) if share < 1 else -math.inf
@@ -54,6 +49,6 @@ def mixup_loss(mixed: Float[Tensor, "n"], log_target: Float[Tensor, "n"]) -> Flo
     """Return the mean of (log T - log Phi(x~)) squared; zero without mixtures.
 
     vPU's consistency term (Chen et al. 2020). Without it a flexible network makes Phi small
-    everywhere but on P itself.
+    everywhere except on P.
     """
     return (log_target - mixed).square().sum() / max(len(mixed), 1)

@@ -34,9 +34,9 @@ from onesided.losses.pseudo_labels import confident_consistency, soft_label_cost
 from onesided.methods.base import Card, GradientMethod
 from onesided.methods.logged import CALLED_POSITIVE, MEAN_POSITIVE, Logged
 from onesided.methods.variant import VariantConfig
-from onesided.nets.average import AveragedNetwork
 from onesided.nets.build import initialise
 from onesided.nets.heads import classifier
+from onesided.nets.momentum import AveragedNetwork
 from onesided.nets.standardise import Backbone
 from onesided.priors.natural_break import trend_break
 from onesided.state.row_labels import RowLabels

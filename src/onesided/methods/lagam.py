@@ -46,10 +46,9 @@ from onesided.methods.base import Card, GradientMethod, Needs
 from onesided.methods.logged import CALLED_POSITIVE, CLASSIFICATION, MIXUP, TAUGHT_POSITIVE, Logged
 from onesided.methods.variant import VariantConfig
 from onesided.nets.heads import projector
-from onesided.nets.standardise import Backbone
-from onesided.nets.statistics import glance
+from onesided.nets.standardise import Backbone, features_by_batch_statistics
 from onesided.state.clusters import Clusters
-from onesided.state.soft_labels import SoftLabels
+from onesided.state.pseudo_targets import SoftLabels
 
 EMBEDDING = 128
 
@@ -252,7 +251,7 @@ class LaGAM(GradientMethod):
     def _clean_outputs(self, clean: CleanBatch | None) -> dict[str, Tensor]:
         """Return features and margins of the clean samples: looked at, not trained on."""
         assert clean is not None, "declared in `needs`, so the loader provides it"
-        features = glance(self.backbone, clean.views["plain"])
+        features = features_by_batch_statistics(self.backbone, clean.views["plain"])
         return {"clean_features": features, "clean_margin": self._margin(features).detach()}
 
     def _meta_labels(

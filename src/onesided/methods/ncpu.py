@@ -30,10 +30,10 @@ from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.losses.alignment import same_class_pairs
 from onesided.losses.classification import (
     class_weighted_cross_entropy,
+    mean_entropy,
     mean_or_zero,
     positive_unlabelled_cross_entropy,
 )
-from onesided.losses.entropy import mean_entropy
 from onesided.methods.alignment import (
     ALIGNED_VIEWS,
     EMBEDDING,

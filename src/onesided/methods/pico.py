@@ -54,8 +54,8 @@ from onesided.nets.heads import classifier, projector
 from onesided.nets.momentum import TargetNetwork
 from onesided.nets.standardise import Backbone
 from onesided.state.prototypes import Prototypes
+from onesided.state.pseudo_targets import SoftLabels
 from onesided.state.queue import KeyQueue
-from onesided.state.soft_labels import SoftLabels
 
 EMBEDDING = 128
 FIRST_MOMENTUM = 0.99

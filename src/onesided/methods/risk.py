@@ -23,11 +23,11 @@ from onesided.losses.alignment import same_class_pairs
 from onesided.losses.classification import (
     balanced_cross_entropy,
     margin,
+    mean_entropy,
     mean_or_zero,
     p_positive,
     plain_cross_entropy,
 )
-from onesided.losses.entropy import mean_entropy
 from onesided.losses.risk import (
     PURisk,
     RiskParts,

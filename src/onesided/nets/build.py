@@ -1,21 +1,21 @@
-"""From a name in a recipe to a network whose first weights depend on the seed alone.
+"""From a name in a recipe to a network whose initial weights depend on the seed alone.
 
-Torch's layers draw their weights from the global generator while they are constructed,
-so there are two ways to seed them: to draw every weight again afterwards by the type of
-its layer, or to lend torch another generator meanwhile. We lend (`drawing_from`):
+Torch's layers draw their weights from the global generator when they are constructed. We set
+its state to that of our own generator during construction (`drawing_from`), rather than draw
+every weight again afterwards by the type of its layer:
 
-- it covers every layer there is, also a third party's, where drawing again by type
-  leaves an unknown layer unseeded without anybody noticing;
-- the global generator gets its state back, so users' own random numbers do not move;
-- only the CPU generator is touched and layers are built on the CPU, so the weights are
-  the same whichever device they go to (`torch.manual_seed` would reseed the GPU too).
+- this covers every layer, also a third party's; drawing again by type would leave an unknown
+  layer unseeded, and silently;
+- the global generator gets its state back, so users' own random numbers do not change;
+- only the CPU generator is changed and layers are built on the CPU, so the weights are the
+  same on every device (`torch.manual_seed` would reseed the GPU too).
 
 Copies of a network (target networks, snapshots) draw nothing.
 """
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -34,8 +34,8 @@ from onesided.nets.pretrained import (
     own_file,
     published_file,
     read_weights,
-    start_again,
-    start_from,
+    reset_to_initial_weights,
+    set_initial_weights,
 )
 from onesided.nets.resnet import resnet18, resnet34
 from onesided.nets.small import SmallNetwork
@@ -43,27 +43,27 @@ from onesided.nets.standardise import Backbone, Normalisation, Numbers, Standard
 
 SMALLEST_SIDE = 4
 
-# The global generator is one for all threads: whoever borrows it must be alone.
-_borrowing = threading.RLock()
+# All threads share the global generator: only one at a time may change its state.
+_global_generator = threading.RLock()
 
 
 class BackboneConfig(Config):
-    """Which backbone, how wide, with or without BatchNorm, and what it starts from."""
+    """Which backbone, how wide, with or without BatchNorm, and its initial weights."""
 
     name: Literal["auto", "small", "resnet18", "resnet34", "mlp", "efficientnet_lite0"] = "auto"
     """Backbone; auto takes mlp for vectors and small for images. resnet18 is the paper's."""
     width: float = Field(default=1.0, gt=0, le=16)
     """Multiplier of the layers' widths, for small and mlp; the others are as published."""
     normalisation: Normalisation = "batch"
-    """batch, or none for small and mlp; the heads of the run are built alike."""
+    """batch, or none for small and mlp; the heads of the run follow it."""
     weights: str = Field(default="auto", min_length=1)
-    """First weights: none draws them by the seed, pretrained takes the published ones, and any
+    """Initial weights: none draws them by the seed, pretrained takes the published ones, and any
     other word is a .safetensors file. auto is pretrained for efficientnet_lite0, else none."""
     freeze: bool = False
-    """Whether the backbone stays as it is, and only a head (an mlp) on its features learns.
+    """Whether the backbone is frozen, and only a head (an mlp) on its features learns.
     Features are computed once, so this takes minutes without a GPU."""
     resize: int = Field(default=0, ge=0, le=1024)
-    """Shorter side at which efficientnet_lite0 looks at images; 0 chooses by their size."""
+    """Shorter side to which efficientnet_lite0 resizes images; 0 chooses by their size."""
 
     renamed: ClassVar[Mapping[str, str]] = {"trained": "freeze (true instead of head)"}
 
@@ -78,7 +78,7 @@ class BackboneConfig(Config):
         return self
 
     @model_validator(mode="after")
-    def _has_something_to_start_from(self) -> "BackboneConfig":
+    def _has_initial_weights(self) -> "BackboneConfig":
         if self.weights == "pretrained" and self.name != "efficientnet_lite0":
             raise ValueError(
                 f"there are no published weights for {self.name}; give a .safetensors file with "
@@ -86,7 +86,7 @@ class BackboneConfig(Config):
             )
         if self.freeze and self._origin == "none":
             raise ValueError(
-                "a network that stands still must have learned before; choose "
+                "a frozen backbone needs pretrained weights; choose "
                 "--backbone efficientnet_lite0, or give a .safetensors file with --weights"
             )
         if self.resize and self.name != "efficientnet_lite0":
@@ -102,42 +102,42 @@ class BackboneConfig(Config):
         return "pretrained" if self.name == "efficientnet_lite0" else "none"
 
     def weights_file(self) -> Path | None:
-        """Return the file of the first weights, None where they are drawn; refuse a missing one."""
+        """Return the file of the initial weights, or None where they are drawn."""
         match self._origin:
             case "none":
                 return None
             case "pretrained":
                 return published_file()
-            case place:
-                return own_file(place)
+            case path:
+                return own_file(path)
 
     def learner(self) -> "BackboneConfig":
         """Return the network that learns: this one, or the head on its features."""
         return BackboneConfig(name="mlp") if self.freeze else self
 
     def for_samples(self, sample_shape: Sequence[int]) -> "BackboneConfig":
-        """Return these settings with what was left to choice chosen for samples of this shape."""
+        """Return these settings with `resize` chosen for samples of this shape."""
         if self.name != "efficientnet_lite0" or len(sample_shape) != 3:
             return self
         _, height, width = sample_shape
         return self.model_copy(update={"resize": min(working_size(height, width, self.resize))})
 
     def identity(self) -> dict[str, Any]:
-        """Return what decides results: a file by its content, not by its place.
+        """Return what decides results: a file by its content, not by its path.
 
-        Settings of a start that is not used are left out, so that runs from before they
-        existed keep their identity.
+        Settings of initial weights that are not used are left out, so that runs from before
+        these settings existed keep their identity.
         """
         settings = self.model_dump(mode="json")
         start = {key: settings.pop(key) for key in ("weights", "resize")}
-        start["trained"] = "head" if settings.pop("freeze") else "all"  # its first name
+        start["trained"] = "head" if settings.pop("freeze") else "all"  # the setting's old name
         file = self.weights_file()
         if file is None and self.name != "efficientnet_lite0":
             return settings
         return settings | start | {"weights": content_hash(file) if file else "none"}
 
     def in_words(self, sample_shape: Sequence[int]) -> str:
-        """Return what a person wants to know about the network, in a few words."""
+        """Return a short description of the backbone for people."""
         words: str = self.name
         if self._origin != "none":
             origin = "ImageNet" if self._origin == "pretrained" else Path(self._origin).name
@@ -158,12 +158,10 @@ def build_backbone(
     """Return the untrained backbone for samples of this shape.
 
     Args:
-        config: Which network.
         sample_shape: (channels, height, width) of an image or (features,) of a vector.
         mean: One number per channel in the 0-1 scale of the views, or per feature.
-        std: Likewise.
-        generator: Source of the weights, on the CPU; without one they are those of seed 0,
-            enough for a network whose weights are about to be loaded from a file.
+        generator: Source of the weights, on the CPU. Without one they are those of seed 0,
+            enough for a network whose weights are then loaded from a file.
     """
     shape = _checked(sample_shape)
     standardise = Standardise(mean, std)
@@ -177,14 +175,14 @@ def build_backbone(
 
 
 def load_initial_weights(config: BackboneConfig, backbone: Backbone) -> None:
-    """Let a new network start from the file its settings name; from what was drawn without one."""
+    """Load the file of initial weights into a new backbone, if its settings name one."""
     path = config.weights_file()
     if path is None:
         return
     tensors = read_weights(path)
     if isinstance(backbone, EfficientNetLite0) and any(n.startswith("_conv") for n in tensors):
         tensors = from_published(tensors, backbone.standardise.channels)
-    start_from(backbone, tensors, str(path))
+    set_initial_weights(backbone, tensors, str(path))
 
 
 def _construct(
@@ -194,11 +192,11 @@ def _construct(
     name = config.name if config.name != "auto" else ("small" if is_image else "mlp")
     if name == "mlp":
         hidden = max(8, round(256 * config.width))
-        places = prod(shape[1:])
-        return MLP(standardise, places=places, hidden=hidden, normalisation=config.normalisation)
+        pixels = prod(shape[1:])
+        return MLP(standardise, pixels=pixels, hidden=hidden, normalisation=config.normalisation)
     if not is_image:
         raise ConfigError(
-            f"The network {name} takes images, and these samples are vectors of {shape[0]} "
+            f"The backbone {name} takes images, and these samples are vectors of {shape[0]} "
             "features. Choose backbone.name = 'auto' or 'mlp'."
         )
     if name == "efficientnet_lite0":
@@ -229,27 +227,25 @@ def _checked(sample_shape: Sequence[int]) -> tuple[int, ...]:
     return shape
 
 
-@contextmanager
-def seeded(seed: int, *coordinates: rng.Coordinate) -> Iterator[None]:
-    """Let layers built inside depend on this seed and place alone.
+def seeded(seed: int, *coordinates: rng.Coordinate) -> AbstractContextManager[None]:
+    """Let layers built in this block depend on the seed and the coordinates alone.
 
-    The global generator is as before when the block ends. One block per network or
-    group of heads, each with its own coordinates, so that adding a layer to one leaves
-    the weights of the others unchanged.
+    The global generator is restored when the block ends. Use one block per network or
+    group of heads, each with its own coordinates: then a new layer in one does not change
+    the weights of the others.
     """
-    with drawing_from(rng.generator(seed, *coordinates)):
-        yield
+    return drawing_from(rng.generator(seed, *coordinates))
 
 
 @contextmanager
 def drawing_from(generator: torch.Generator) -> Iterator[None]:
-    """Lend torch this generator instead of the global one; both keep what is theirs.
+    """Let torch draw from this generator in the block; the global one is then restored.
 
-    The generator goes on from where the block left it. Threads wait for each other.
+    The generator keeps the state that it has at the end of the block. Threads wait for each other.
     """
     if generator.device.type != "cpu":
         raise ContractError(f"Weights are drawn on the CPU; got a generator of {generator.device}.")
-    with _borrowing:
+    with _global_generator:
         outside = torch.get_rng_state()
         torch.set_rng_state(generator.get_state())
         try:
@@ -261,18 +257,18 @@ def drawing_from(generator: torch.Generator) -> Iterator[None]:
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """Forget what a network learned: draw all its weights anew from this generator.
+    """Draw all weights of a network anew from this generator.
 
-    A network that was given its first weights goes back to these instead.
-    For methods that start again with a fresh network in a later stage. A target network
-    among the parts would be drawn on its own; let it `follow` with momentum 0 afterwards.
+    A network that was given initial weights gets these again instead. For methods that train a
+    new network in a later stage. A target network among the modules would get weights of its
+    own; let it `follow` with momentum 0 afterwards.
     """
     with drawing_from(generator), torch.no_grad():
         _redraw(module)
 
 
 def _redraw(module: nn.Module) -> None:
-    if start_again(module):
+    if reset_to_initial_weights(module):
         return
     reset = getattr(module, "reset_parameters", None)
     if callable(reset):
@@ -281,7 +277,7 @@ def _redraw(module: nn.Module) -> None:
     if next(module.parameters(recurse=False), None) is not None:
         raise ContractError(
             f"{type(module).__name__} has weights but no reset_parameters(), so it cannot be "
-            "drawn anew. Give it that function, as torch's own layers have it."
+            "drawn anew. Add that method, as torch's own layers have it."
         )
     for child in module.children():
         _redraw(child)

@@ -1,13 +1,13 @@
-"""3x3 convolutions with a quarter of the products, where a processor computes in single precision.
+"""3x3 convolutions with a quarter of the products, for CPUs in single precision.
 
-Torch's convolutions for processors sum over the nine taps. Winograd's form needs a quarter of the
-products and some sums before and after them (`kernels/winograd.py`), and pays where channels are
-many; `benchmarks/step.py` measures it against torch's own. The numbers agree but for the noise of
-single precision. Beyond what a layer of torch's needs it takes the memory of `TILES` tiles per
-thread (of one image, where that has more), and from forward to back four times the kernel's.
+Torch's convolutions for CPUs sum over the nine entries of a kernel. Winograd's form needs a quarter
+of the products and some sums before and after them (`kernels/winograd.py`). It is faster where
+channels are many; `benchmarks/step.py` compares it with torch's own. The results agree up to the
+noise of single precision. It needs more memory than torch's layer: `TILES` tiles per thread (at
+least one image), and four times the kernel between forward and backward pass.
 
-`ONESIDED_CONVOLUTIONS=direct` in the environment leaves every convolution to torch; slopes of
-slopes and the transforms of `torch.func` need that.
+`ONESIDED_CONVOLUTIONS=direct` in the environment leaves every convolution to torch. Second-order
+gradients and the transforms of `torch.func` need that.
 """
 
 import os
@@ -25,13 +25,13 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 FEWEST_CHANNELS = 48
-"""In and out: below, the matrices are too small to make up for the sums around them."""
+"""In and out: with fewer, the matrices are too small to pay for the sums around them."""
 LEAST_WORK = 10**6
-"""Products per image that a layer must have: below, there is too little to save."""
+"""Products per image that a layer must have: with fewer, there is too little to save."""
 FEWEST_TILES = 128
-"""In the whole batch: below, preparing the kernel costs more than is saved."""
+"""In the whole batch: with fewer, preparing the kernel costs more than is saved."""
 TILES = 256
-"""Tiles that a thread works on at once, so that what lies between two steps stays in its cache."""
+"""Tiles that a thread works on at once, so that intermediate results stay in its cache."""
 
 Maps = Float[Tensor, "b c h w"]
 Kernel = Float[Tensor, "out c 3 3"]
@@ -42,7 +42,7 @@ _G = torch.tensor(
     device="cpu",
 ).div(24)
 _G_BOTH_WAYS = torch.kron(_G, _G)
-"""G g G' of a kernel g whose nine taps are a vector."""
+"""G g G' of a kernel g whose nine entries are a vector."""
 
 
 class Convolution3x3(nn.Conv2d):
@@ -52,7 +52,7 @@ class Convolution3x3(nn.Conv2d):
         super().__init__(channels_in, channels_out, 3, padding=1, bias=bias)
 
     def forward(self, maps: Maps) -> Float[Tensor, "b out h w"]:
-        """Return the convolved maps, by whichever way is faster here."""
+        """Return the convolved maps, by the faster form."""
         if not winograd_pays(maps, self.weight):
             return super().forward(maps)
         convolved: Tensor = winograd(maps, self.weight)
@@ -62,9 +62,9 @@ class Convolution3x3(nn.Conv2d):
 def winograd_pays(maps: Maps, kernel: Kernel) -> bool:
     """Return whether Winograd's form is the faster one.
 
-    By shapes, never by trying: a run that is resumed must sum in the same way. Half precision
-    has instructions of its own where it is used; compilers, and tensors that only pretend, have
-    no numbers for numba's loops.
+    By shapes, never by timing: a resumed run must sum in the same order. Half precision has
+    CPU instructions of its own. During compilation, and in subclasses of tensors, there are no
+    numbers for numba's loops.
     """
     channels_out, channels_in = kernel.shape[:2]
     count, _, height, width = maps.shape
@@ -88,64 +88,64 @@ def winograd(maps: Maps, kernel: Kernel) -> Float[Tensor, "b out h w"]:
 
 
 class _Winograd(torch.autograd.Function):
-    """Forward and back, some images at a time; all maps with their channels last."""
+    """Forward and backward, some images at a time; all maps with channels last."""
 
     @staticmethod
     def forward(ctx: Any, maps: Tensor, kernel: Tensor) -> Tensor:  # noqa: ANN401 - torch's own
         images, factors = _channels_last(maps), _factors(kernel)
         count, height, width, channels = images.shape
-        # Not a view of what was made: people may change it in place, as any other result.
+        # Not a view: callers may change the result in place.
         shape = (count, len(kernel), height, width)
         result = torch.empty(shape, dtype=maps.dtype, memory_format=torch.channels_last).zero_()
-        places = result.permute(0, 2, 3, 1)
+        pixels = result.permute(0, 2, 3, 1)
         with _loops() as loops:
             for some in _shares(count, _tiles(height, width)):
-                seen, given = _domains(images[some], channels, len(kernel))
-                loops.see(images[some], seen)
-                torch.bmm(seen.transpose(0, 1), factors.mT, out=given.transpose(0, 1))
-                loops.give(given, places[some])
+                inputs, outputs = _domains(images[some], channels, len(kernel))
+                loops.to_domain(images[some], inputs)
+                torch.bmm(inputs.transpose(0, 1), factors.mT, out=outputs.transpose(0, 1))
+                loops.from_domain(outputs, pixels[some])
         ctx.save_for_backward(images, factors)
         return result
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:  # noqa: ANN401
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:  # noqa: ANN401
         images, factors = ctx.saved_tensors
         _, out, channels = factors.shape
-        slopes = _channels_last(slope)
+        gradients = _channels_last(gradient)
         count, height, width, _ = images.shape
         by_images = torch.zeros_like(images) if ctx.needs_input_grad[0] else None
         by_factors = factors.new_zeros(36, out, channels) if ctx.needs_input_grad[1] else None
         with _loops() as loops:
             for some in _shares(count, _tiles(height, width)):
-                seen, given = _domains(images[some], channels, out)
-                loops.give_back(slopes[some], given)
+                inputs, outputs = _domains(images[some], channels, out)
+                loops.from_domain_backward(gradients[some], outputs)
                 if by_factors is not None:
-                    loops.see(images[some], seen)
-                    by_factors.baddbmm_(given.permute(1, 2, 0), seen.transpose(0, 1))
+                    loops.to_domain(images[some], inputs)
+                    by_factors.baddbmm_(outputs.permute(1, 2, 0), inputs.transpose(0, 1))
                 if by_images is not None:
-                    torch.bmm(given.transpose(0, 1), factors, out=seen.transpose(0, 1))
-                    loops.see_back(seen, by_images[some])
+                    torch.bmm(outputs.transpose(0, 1), factors, out=inputs.transpose(0, 1))
+                    loops.to_domain_backward(inputs, by_images[some])
         return (
             None if by_images is None else by_images.permute(0, 3, 1, 2),
-            None if by_factors is None else _by_taps(by_factors),
+            None if by_factors is None else _by_kernel(by_factors),
         )
 
 
 _using_threads = threading.Lock()
-"""Held while the loops run on several threads. They take all of them anyway, and one of numba's
-ways to run threads (`workqueue`, where it finds no OpenMP) ends the process at a second caller."""
+"""Held while the loops run on several threads. They use all threads anyway, and one threading
+layer of numba (`workqueue`, where it finds no OpenMP) ends the process at a second caller."""
 
 
 @contextmanager
 def _loops() -> Iterator["_Loops"]:
-    """Give the compiled loops as many threads as torch has, and other users of numba theirs."""
-    # Loaded when first needed: numba takes a second, and not every network is wide.
+    """Give the compiled loops as many threads as torch has; then restore numba's number."""
+    # Imported when first needed: numba takes a second, and not every network is wide.
     from onesided.kernels import winograd as kernels
 
     threads = torch.get_num_threads()
     if threads == 1:
-        # Without numba's threads, which would not survive a fork.
+        # Without numba's threads, which do not survive a fork.
         yield _Loops(kernels, kernels.spread_alone, kernels.gather_alone)
         return
     import numba
@@ -155,7 +155,7 @@ def _loops() -> Iterator["_Loops"]:
     with _using_threads:
         before = numba.get_num_threads()
         if torch.get_num_threads() != threads:
-            # Where both use one library for threads, numba gives it all cores when it first starts.
+            # Where both use one threading library, numba sets it to all cores at its first start.
             torch.set_num_threads(threads)
         numba.set_num_threads(parts)
         try:
@@ -172,21 +172,21 @@ class _Loops:
     spread: Callable[..., None]
     gather: Callable[..., None]
 
-    def see(self, images: Tensor, domain: Tensor) -> None:
-        """Write B' d B of the images' tiles d, which begin a place before theirs."""
+    def to_domain(self, images: Tensor, domain: Tensor) -> None:
+        """Write B' d B of the images' tiles d, which begin one pixel earlier for the padding."""
         self.spread(self.kernels.B_TRANSPOSED, images.numpy(), 1, domain.numpy())
 
-    def give(self, domain: Tensor, images: Tensor) -> None:
+    def from_domain(self, domain: Tensor, images: Tensor) -> None:
         """Add A' m A of the domain's tiles m."""
         self.gather(self.kernels.A_TRANSPOSED, domain.numpy(), 0, images.numpy())
 
-    def give_back(self, slopes: Tensor, domain: Tensor) -> None:
-        """Write what `give` makes of slopes on their way back: A s A'."""
-        self.spread(self.kernels.A, slopes.numpy(), 0, domain.numpy())
+    def from_domain_backward(self, gradients: Tensor, domain: Tensor) -> None:
+        """Write the gradient A s A' of `from_domain`."""
+        self.spread(self.kernels.A, gradients.numpy(), 0, domain.numpy())
 
-    def see_back(self, domain: Tensor, slopes: Tensor) -> None:
-        """Add what `see` makes of slopes on their way back: B s B'."""
-        self.gather(self.kernels.B, domain.numpy(), 1, slopes.numpy())
+    def to_domain_backward(self, domain: Tensor, gradients: Tensor) -> None:
+        """Add the gradient B s B' of `to_domain`."""
+        self.gather(self.kernels.B, domain.numpy(), 1, gradients.numpy())
 
 
 def _channels_last(maps: Maps) -> Float[Tensor, "b h w c"]:
@@ -194,16 +194,16 @@ def _channels_last(maps: Maps) -> Float[Tensor, "b h w c"]:
 
 
 def _factors(kernel: Kernel) -> Float[Tensor, "36 out c"]:
-    """Return G g G' of every pair of channels; with channels last, the taps are not copied."""
-    taps = kernel.detach().permute(0, 2, 3, 1).flatten(1, 2)
-    return (_G_BOTH_WAYS @ taps).transpose(0, 1)
+    """Return G g G' of every pair of channels; with channels last, nothing is copied."""
+    entries = kernel.detach().permute(0, 2, 3, 1).flatten(1, 2)
+    return (_G_BOTH_WAYS @ entries).transpose(0, 1)
 
 
-def _by_taps(by_factors: Float[Tensor, "36 out c"]) -> Kernel:
-    """Return the slopes by a kernel of those by its factors."""
+def _by_kernel(by_factors: Float[Tensor, "36 out c"]) -> Kernel:
+    """Return the gradient by a kernel from that by its factors."""
     _, out, channels = by_factors.shape
-    taps = (_G_BOTH_WAYS.T @ by_factors.flatten(1)).view(3, 3, out, channels)
-    return taps.permute(2, 3, 0, 1)
+    entries = (_G_BOTH_WAYS.T @ by_factors.flatten(1)).view(3, 3, out, channels)
+    return entries.permute(2, 3, 0, 1)
 
 
 def _tiles(height: int, width: int) -> int:
@@ -222,18 +222,18 @@ _kept = threading.local()
 def _domains(
     images: Float[Tensor, "b h w c"], channels_in: int, channels_out: int
 ) -> tuple[Float[Tensor, "t 36 c"], Float[Tensor, "t 36 out"]]:
-    """Return room for both domains of some images; each thread keeps its own for the next call.
+    """Return memory for both domains of some images; each thread keeps it for the next call.
 
-    A fresh piece of this size comes from the system page by page, which took as long as the
-    sums that fill it.
+    The system gives new memory of this size page by page, which took as long as the sums that
+    fill it.
     """
     tiles = len(images) * _tiles(*images.shape[1:3])
     size_in, size_out = (36 * tiles * channels for channels in (channels_in, channels_out))
-    room: Tensor | None = getattr(_kept, "room", None)
-    if room is None or len(room) < size_in + size_out:
-        # It outlives the call, and so whatever mode and defaults the call was made under.
+    memory: Tensor | None = getattr(_kept, "memory", None)
+    if memory is None or len(memory) < size_in + size_out:
+        # The memory is used again in later calls, so it must not depend on this call's mode.
         with torch.inference_mode(mode=False):
-            room = torch.empty(size_in + size_out, dtype=torch.float32, device="cpu")
-        _kept.room = room
-    seen, given = room[:size_in], room[size_in : size_in + size_out]
-    return seen.view(tiles, 36, channels_in), given.view(tiles, 36, channels_out)
+            memory = torch.empty(size_in + size_out, dtype=torch.float32, device="cpu")
+        _kept.memory = memory
+    inputs, outputs = memory[:size_in], memory[size_in : size_in + size_out]
+    return inputs.view(tiles, 36, channels_in), outputs.view(tiles, 36, channels_out)

@@ -1,9 +1,9 @@
-"""EfficientNet-Lite0, a network that others trained on ImageNet, for images of any size.
+"""EfficientNet-Lite0, a network with weights pretrained on ImageNet, for images of any size.
 
 Mobile inverted bottlenecks (Sandler et al., CVPR 2018) in the arrangement that Tan and Le
 (EfficientNet, ICML 2019) found; "Lite" leaves out squeeze-and-excitation and takes ReLU6,
-both for the sake of small devices. Convolutions are padded as TensorFlow does it, because
-the weights were trained there: with stride two the odd zero goes to the right and below.
+both for small devices. Convolutions are padded as in TensorFlow, where the weights were
+trained: with stride two the odd zero goes to the right and to the bottom.
 
 Differs: no dropout and no stochastic depth, which draw from the global generator.
 """
@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from onesided.nets.standardise import Backbone, Standardise, global_average
+from onesided.nets.standardise import Backbone, Standardise, global_average, reset_layers
 
 STEM, FEATURES = 32, 1280
 # Repeats, kernel, stride of the first, expansion, channels (Table 1 of the EfficientNet paper).
@@ -29,7 +29,7 @@ STAGES = (
     (4, 5, 2, 6, 192),
     (1, 3, 1, 6, 320),
 )
-# What the network was fed with: (pixel - 127) / 128, here in the 0-1 scale of the views.
+# The inputs of its training: (pixel - 127) / 128, here in the 0-1 scale of the views.
 MEAN, STD = 127 / 255, 128 / 255
 SMALLEST, LARGEST = 96, 224
 
@@ -66,7 +66,7 @@ def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
 
 
 class InvertedBottleneck(nn.Module):
-    """Widen, look around in each channel, narrow; beside a shortcut where the shape allows."""
+    """Widen, convolve each channel, narrow; with a shortcut where the shape allows."""
 
     def __init__(
         self, channels_in: int, channels_out: int, *, kernel: int, stride: int, expansion: int
@@ -81,7 +81,7 @@ class InvertedBottleneck(nn.Module):
         self.has_shortcut = stride == 1 and channels_in == channels_out
 
     def forward(self, maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b out rows columns"]:
-        """Return the narrow maps, not rectified, so that nothing is lost in them."""
+        """Return the narrow maps, not rectified, so that no information is lost."""
         narrow: Tensor = self.project(self.depthwise(self.expand(maps)))
         return narrow + maps if self.has_shortcut else narrow
 
@@ -101,14 +101,12 @@ class EfficientNetLite0(Backbone):
         channels = STEM
         for repeats, kernel, stride, expansion, width in STAGES:
             for number in range(repeats):
-                block = InvertedBottleneck(
-                    channels,
-                    width,
-                    kernel=kernel,
-                    stride=stride if number == 0 else 1,
-                    expansion=expansion,
+                step = stride if number == 0 else 1
+                blocks.append(
+                    InvertedBottleneck(
+                        channels, width, kernel=kernel, stride=step, expansion=expansion
+                    )
                 )
-                blocks.append(block)
                 channels = width
         self.blocks = nn.Sequential(*blocks)
         self.head = _rectified(channels, FEATURES, kernel=1)
@@ -116,18 +114,19 @@ class EfficientNetLite0(Backbone):
 
     def features(self, samples: Float[Tensor, "b c h w"]) -> Float[Tensor, "b 1280"]:
         """Return the spatial mean of the last layer, each feature between 0 and 6."""
-        # On processors channels side by side nearly double the speed of thin convolutions.
+        # Channels last nearly doubles the speed of thin convolutions on CPUs.
         resized = resize(samples, self.size).contiguous(memory_format=torch.channels_last)
         return global_average(self.head(self.blocks(self.stem(resized))))
 
     def reset_parameters(self) -> None:
         """Draw convolutions as normal by their outputs per group, as published."""
-        for layer in self.modules():
-            if isinstance(layer, nn.Conv2d):
-                outputs = layer.out_channels * math.prod(layer.kernel_size) // layer.groups
-                nn.init.normal_(layer.weight, std=math.sqrt(2 / outputs))
-            elif isinstance(layer, nn.modules.batchnorm._BatchNorm):
-                layer.reset_parameters()
+
+        def draw(layer: nn.Conv2d | nn.Linear) -> None:
+            assert isinstance(layer, nn.Conv2d)
+            outputs = layer.out_channels * math.prod(layer.kernel_size) // layer.groups
+            nn.init.normal_(layer.weight, std=math.sqrt(2 / outputs))
+
+        reset_layers(self, draw)
 
 
 def resize(
@@ -140,16 +139,12 @@ def resize(
 
 
 def working_size(height: int, width: int, shorter: int = 0) -> tuple[int, int]:
-    """Return the height and width at which the network looks at images of this size.
+    """Return the height and width to which images of this size are resized.
 
-    Trained at 224 pixels and halving five times, it sees next to nothing in 32 pixels, and
-    the cost grows with the area. So small images are enlarged up to threefold, to 96 to 128
-    pixels; larger ones stay as they are up to 224.
-
-    Args:
-        height: Of the images as they come.
-        width: Likewise.
-        shorter: Wanted length of the shorter side; 0 chooses as above.
+    The network was trained at 224 pixels and halves the image five times, so 32 pixels are too
+    few for it; and its cost grows with the area. So small images are enlarged up to threefold,
+    to 96 to 128 pixels; larger ones keep their size up to 224. `shorter` sets the length of the
+    shorter side instead, unless it is 0.
     """
     side = min(height, width)
     chosen = shorter or min(max(side, min(3 * side, 128), SMALLEST), LARGEST)
@@ -159,13 +154,10 @@ def working_size(height: int, width: int, shorter: int = 0) -> tuple[int, int]:
 def from_published(tensors: Mapping[str, Tensor], channels: int) -> dict[str, Tensor]:
     """Return published weights under our names, with the preprocessing they were trained for.
 
-    The layer of 1000 ImageNet classes is left out. Weights under other names pass as they
-    are: whoever loads them says which he does not know.
+    The layer of 1000 ImageNet classes is left out. Unknown names stay; `set_initial_weights`
+    refuses them.
     """
-    state: dict[str, Tensor] = {}
-    for name, value in tensors.items():
-        if not name.startswith("_fc."):
-            state[our_name(name)] = value
+    state = {our_name(name): value for name, value in tensors.items() if name[:4] != "_fc."}
     if "stem.0.weight" in state:
         state["stem.0.weight"] = stem_for_channels(state["stem.0.weight"], channels)
     state["standardise.mean"] = torch.full((channels,), MEAN)
@@ -187,10 +179,10 @@ def stem_for_channels(
 ) -> Float[Tensor, "out channels k k"]:
     """Return the first convolution for another number of channels than red, green, blue.
 
-    Several RGB images on top of each other, such as before and after, share the weights
-    equally: the same image twice gives what it gave once. Any other channels are taken for
-    shades of grey, each with its share of the sum over colours, so that one grey channel
-    gives exactly what the same picture in RGB would.
+    Stacked RGB images, such as before and after, share the weights equally: the same image
+    twice gives the same output as once. Any other channels are taken as grey, each with its
+    share of the sum over colours: one grey channel gives exactly what the same image in RGB
+    gives.
     """
     if channels % 3 == 0:
         groups = channels // 3
@@ -202,12 +194,12 @@ def stem_for_channels(
 def _convolution(
     channels_in: int, channels_out: int, *, kernel: int, stride: int = 1, groups: int = 1
 ) -> nn.Sequential:
-    # Without a stride SAME is symmetric, and torch pads by itself, without a copy.
+    # At stride 1 SAME is symmetric, and torch pads without a copy.
     layer, padding = (nn.Conv2d, kernel // 2) if stride == 1 else (SameConvolution, 0)
     convolution = layer(
         channels_in, channels_out, kernel, stride, padding, groups=groups, bias=False
     )
-    # TensorFlow's small number under the root; torch's own would change what was learned.
+    # TensorFlow's epsilon; torch's default would change the pretrained features.
     return nn.Sequential(convolution, nn.BatchNorm2d(channels_out, eps=1e-3))
 
 

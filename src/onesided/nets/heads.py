@@ -1,4 +1,4 @@
-"""What stands on a backbone: classifier, projector, predictor.
+"""Heads of a backbone: classifier, projector, predictor.
 
 NcPU (Sec. 4 and App. F) uses the projector and predictor of BYOL: one hidden layer each.
 All linear layers start with torch's default weights; draw them inside `build.seeded`.
@@ -24,9 +24,9 @@ def projector(
 def predictor(
     dim: int = 128, hidden: int = 512, *, normalisation: Normalisation = "batch"
 ) -> nn.Sequential:
-    """Return the network that guesses the target's projection from the online one.
+    """Return the network that predicts the target's projection from the online one.
 
-    It stands on the online side only; that asymmetry is what keeps BYOL from collapse.
+    Only the online side has it; this asymmetry keeps BYOL from collapse.
     """
     return _one_hidden_layer(dim, hidden, dim, normalisation)
 

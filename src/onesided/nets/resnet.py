@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from onesided.nets.convolution import Convolution3x3
-from onesided.nets.standardise import Backbone, Standardise, global_average
+from onesided.nets.standardise import Backbone, Standardise, global_average, reset_kaiming
 
 WIDTHS = (64, 128, 256, 512)
 
 
 class PreActivationBlock(nn.Module):
-    """Two 3x3 convolutions, each after BatchNorm and ReLU, beside a shortcut.
+    """Two 3x3 convolutions, each after BatchNorm and ReLU, plus a shortcut.
 
     Where the shape changes, the shortcut is a 1x1 convolution of the activated input;
     elsewhere it is the untouched input.
@@ -79,12 +79,8 @@ class PreActivationResNet(Backbone):
         return global_average(self.stages(self.stem(samples)))
 
     def reset_parameters(self) -> None:
-        """Draw convolutions as Kaiming normal, fan-out; reset BatchNorm to its start."""
-        for layer in self.modules():
-            if isinstance(layer, nn.Conv2d):
-                nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
-            elif isinstance(layer, nn.modules.batchnorm._BatchNorm):
-                layer.reset_parameters()
+        """Draw convolutions as Kaiming normal, fan-out; reset BatchNorm."""
+        reset_kaiming(self, "fan_out")
 
 
 def resnet18(standardise: Standardise) -> PreActivationResNet:
@@ -93,7 +89,7 @@ def resnet18(standardise: Standardise) -> PreActivationResNet:
 
 
 def resnet34(standardise: Standardise) -> PreActivationResNet:
-    """Return the deeper sibling, for ablations."""
+    """Return the deeper network, for ablations."""
     return PreActivationResNet(standardise, blocks=(3, 4, 6, 3))
 
 

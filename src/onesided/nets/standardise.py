@@ -1,6 +1,6 @@
-"""What every backbone shares: preprocessing as its first layer, a width, normalisation."""
+"""What all backbones share: preprocessing as the first layer, width and normalisation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -8,16 +8,17 @@ import torch
 from jaxtyping import Float, Float32, Shaped
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from onesided.core.errors import ConfigError, ContractError
 
 Normalisation = Literal["batch", "none"]
-"""BatchNorm, or nothing: BatchNorm sees one process's share of a batch only, so tests
-that two processes equal one to the last digit need networks without it."""
+"""BatchNorm, or nothing. BatchNorm takes the statistics of one process's share of a batch, so
+tests that two processes equal one to the last digit need networks without it."""
 
 Numbers = ArrayLike | Sequence[float] | Tensor
-"""One number per channel or feature. Tuples are named apart: to checks at run time, numpy's
-ArrayLike leaves them out."""
+"""One number per channel or feature. Tuples are listed separately, because numpy's ArrayLike
+does not include them in checks at run time."""
 
 
 class Standardise(nn.Module):
@@ -25,8 +26,8 @@ class Standardise(nn.Module):
 
     Mean and standard deviation are float32 buffers with one number per channel of an
     image (in the 0-1 scale of the views) or per feature of a vector. A constant channel
-    is only shifted: its standard deviation is rounding noise, and dividing by noise
-    would make it the loudest input. (The border pixels of small digits are constant.)
+    is only shifted: its standard deviation is rounding noise, and a division by noise would
+    make it the largest input. (The border pixels of small digits are constant.)
     """
 
     mean: Tensor
@@ -38,11 +39,11 @@ class Standardise(nn.Module):
         if centre.ndim != 1 or centre.shape != spread.shape or not len(centre):
             raise ConfigError(
                 "Mean and standard deviation need one number per channel (or feature), "
-                f"as many of the one as of the other; got shapes {centre.shape} and {spread.shape}."
+                f"and equally many; got shapes {centre.shape} and {spread.shape}."
             )
         if not (np.isfinite(centre).all() and np.isfinite(spread).all() and (spread >= 0).all()):
             raise ConfigError(
-                "Mean and standard deviation must be finite and the latter not negative; "
+                "Mean and standard deviation must be finite, and the second not negative; "
                 f"got mean {centre.tolist()[:6]} and std {spread.tolist()[:6]}. "
                 "Look for NaN or infinity in the data."
             )
@@ -74,7 +75,7 @@ class Standardise(nn.Module):
 def _numbers(values: Numbers) -> Float32[np.ndarray, "..."]:
     if isinstance(values, Tensor):
         values = values.detach().cpu().numpy()
-    # np.array copies: what the caller does to its own array later is not our business.
+    # np.array copies, so later changes of the caller's array have no effect here.
     return np.array(values, dtype=np.float32)
 
 
@@ -82,8 +83,8 @@ class Backbone(nn.Module):
     """A network from samples to features: standardise, then `features`.
 
     Attributes:
-        width: Number of features that come out.
-        normalisation: What follows its layers; heads on top are built alike.
+        width: Number of features that it returns.
+        normalisation: What follows its layers; heads are built with the same.
     """
 
     width: int
@@ -105,15 +106,14 @@ class Backbone(nn.Module):
         """Return one feature vector per standardised sample."""
         raise NotImplementedError
 
-    def look_at(self, samples: Float[Tensor, "n *sample"]) -> None:
-        """Set what depends on the data's look before training; by default nothing does.
+    def initialise_from(self, samples: Float[Tensor, "n *sample"]) -> None:
+        """Compute what depends on the data before training; by default nothing does.
 
-        Args:
-            samples: Some training samples as they are, without their labels.
+        `samples` are some plain training samples, without their labels.
         """
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew from torch's current generator; what was learned is lost."""
+        """Draw all weights anew from torch's current generator."""
         raise NotImplementedError
 
 
@@ -127,6 +127,39 @@ def normalise_vectors(normalisation: Normalisation, features: int) -> nn.Module:
     return nn.BatchNorm1d(features) if normalisation == "batch" else nn.Identity()
 
 
+def reset_layers(network: nn.Module, draw: Callable[[nn.Conv2d | nn.Linear], object]) -> None:
+    """Draw the weights of every layer by a function; biases become 0, BatchNorm is reset."""
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            draw(layer)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+        elif isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            layer.reset_parameters()
+
+
+def reset_kaiming(network: nn.Module, mode: Literal["fan_in", "fan_out"]) -> None:
+    """Draw the weights of every layer as Kaiming normal."""
+    reset_layers(
+        network, lambda layer: nn.init.kaiming_normal_(layer.weight, mode=mode, nonlinearity="relu")
+    )
+
+
 def global_average(maps: Float[Tensor, "batch width h w"]) -> Float[Tensor, "batch width"]:
-    """Return the mean over all places, in whatever memory layout the maps come."""
+    """Return the mean over all pixels, for maps in any memory format."""
     return maps.mean(dim=(2, 3))
+
+
+@torch.no_grad()
+def features_by_batch_statistics(
+    backbone: Backbone, samples: Float[Tensor, "batch *sample"]
+) -> Float[Tensor, "batch width"]:
+    """Return features without gradient; BatchNorm's running statistics stay as they are.
+
+    In train mode BatchNorm uses the statistics of these samples and updates the running ones;
+    here it updates copies (a few KB). Batch statistics are also equal in all processes that get
+    the same samples, whereas running ones differ by shard.
+    """
+    copies = {name: value.clone() for name, value in backbone.named_buffers()}
+    features: Tensor = functional_call(backbone, copies, (samples,))
+    return features

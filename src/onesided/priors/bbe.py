@@ -1,10 +1,9 @@
 """Class prior by best bin estimation, from the scores of a trained scorer.
 
 Garg, Wu, Smola, Balakrishnan, Lipton, Mixture proportion estimation and PU learning: a
-modern approach, NeurIPS 2021. In words: look only at samples scored above some
-threshold. If almost all of them are positive there, the share of U above it, divided by
-the share of P above it, is the prior. The best threshold is the one with the smallest
-upper bound for that ratio.
+modern approach, NeurIPS 2021. In words: take only samples scored above some threshold. If
+almost all of them are positive, the share of U above it, divided by the share of P above it,
+is the prior. The best threshold is the one with the smallest upper bound of that ratio.
 
 | formula | here |
 |---|---|
@@ -28,20 +27,20 @@ Ties = Literal["exact", "reference"]
 """How equal scores are counted.
 
 exact: as the formula says, a sample is in the bin if its score is at least the threshold.
-reference: as the authors' scan does: thresholds are U scores only, the last U of each run
+reference: as the authors' code does: thresholds are U scores only, the last U of each run
 of equal scores is left out, bins with fewer than two P or U and the lowest U score are
-not considered; 0 if no bin is left. Without equal scores both give the same value.
+left out; 0 if no bin is left. Without equal scores both give the same value.
 """
 
 ENTRIES_AT_ONCE = 1_000_000
-"""Resampled scores handled at once: about ten arrays of 8 MB."""
+"""Resampled scores in a chunk: about ten arrays of 8 MB."""
 TIED_SHARE = 0.1
 FEW = 20
 
 
 @dataclass(frozen=True)
 class BestBin:
-    """The bin with the smallest upper bound, and what it says about the prior."""
+    """The bin with the smallest upper bound, and its estimate of the prior."""
 
     threshold: float
     share_unlabelled: float
@@ -59,15 +58,15 @@ def best_bin(
     gamma: float = 0.01,
     ties: Ties = "exact",
 ) -> BestBin:
-    """Return the bin of top scores in which U is most surely positive only.
+    """Return the bin of top scores with the smallest upper bound of the prior.
 
     BBE (Garg et al. 2021, Algorithm 1): c minimises (q_u(c) + penalty) / q_p(c), and the
     prior is q_u(c) / q_p(c). Only the order of the scores matters. Candidates are all
     scores; the lowest gives ratio 1, so the ratio never exceeds 1.
 
     Args:
-        positive_scores: Scores of positives the scorer has not seen; higher is positive.
-        unlabelled_scores: Scores of unlabelled samples the scorer has not seen.
+        positive_scores: Scores of held-out positives; higher is positive.
+        unlabelled_scores: Scores of held-out unlabelled samples.
         delta: Probability that the bound behind the penalty fails.
         gamma: Slack of the penalty.
         ties: How equal scores are counted.
@@ -88,17 +87,16 @@ def bbe(
 ) -> PriorEstimate:
     """Estimate the class prior from scores of held-out positives and unlabelled samples.
 
-    BBE (Garg et al. 2021, Algorithm 1), see `best_bin`. Scores of samples the scorer was
-    trained on are not admissible: it is too sure of them, and the value is too low. Pass
-    logits in float64 rather than probabilities, which round to 1 and make ties.
+    BBE (Garg et al. 2021, Algorithm 1), see `best_bin`. Do not pass scores of samples that the
+    scorer was trained on: it is overconfident there, and the value is biased low. Pass logits in
+    float64 rather than probabilities, which round to 1 and make ties.
 
-    The interval spans the middle `coverage` of the values from `resamples` bootstrap
-    samples of P and of U, with a new best bin each, and its mirror image about the
-    estimate: choosing the best bin leans to one side, bootstrap samples lean once more
-    the same way, and the mirror image undoes that. It covers sampling noise of the
-    scored samples where the top scores are pure, that is, only positives have them: not
-    the noise of training, not negatives among the top scores.
-    40 000 scores and 200 resamples take about a second and 100 MB.
+    The interval spans the middle `coverage` of the values from `resamples` bootstrap samples of P
+    and of U, each with its own best bin, and the mirror image of that about the estimate. The
+    choice of the best bin is biased to one side, bootstrap samples are biased once more to the
+    same side, and the mirror image corrects that. The interval covers sampling noise of the
+    scored samples if only positives have top scores. It does not cover the noise of training, nor
+    negatives among the top scores. 40 000 scores and 200 resamples take about a second and 100 MB.
     """
     check_options(coverage=coverage, at_least=[("resamples", resamples, 1), ("seed", seed, 0)])
     bins = _Bins.of(positive_scores, unlabelled_scores, delta=delta, gamma=gamma, ties=ties)
@@ -138,7 +136,7 @@ def _notes(found: BestBin, bins: "_Bins") -> tuple[str, ...]:
     largest_run = int(np.bincount(bins.positive).max())
     if len(bins.levels) == 1:
         notes.append(
-            "All scores are equal: the scorer tells nothing apart, the value is no estimate."
+            "All scores are equal: the scorer separates nothing, and the value is no estimate."
         )
     elif largest_run > TIED_SHARE * len(bins.positive):
         notes.append(
@@ -155,7 +153,7 @@ def _notes(found: BestBin, bins: "_Bins") -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Bins:
-    """Scores as places in the sorted list of all distinct scores, lowest first."""
+    """Scores as positions in the sorted list of all distinct scores, lowest first."""
 
     levels: Float[np.ndarray, "levels"]
     positive: Int64[np.ndarray, "n_positive"]
@@ -189,7 +187,7 @@ class _Bins:
         return _Bins(levels, place[:cut], place[cut:], float(penalty), ties)
 
     def counts(self, places: Int64[np.ndarray, "draws n"]) -> Int64[np.ndarray, "draws levels"]:
-        """Return how many of the places of each row fall on each level."""
+        """Return how many positions of each row fall on each level."""
         rows, size = len(places), len(self.levels)
         offsets = np.arange(rows)[:, None] * size
         return np.bincount((places + offsets).ravel(), minlength=rows * size).reshape(rows, size)
@@ -213,12 +211,12 @@ class _Bins:
         place = bound.argmin(axis=1)
         rows = np.arange(len(place))
         found = admitted[rows, place]
-        # The reference never considers the whole sample, whose ratio is 1, so it can exceed 1.
+        # The reference leaves out the whole sample, whose ratio is 1, so it can exceed 1.
         value = np.minimum(ratio[rows, place], 1.0)
         return np.where(found, value, 0.0), np.where(found, place, -1)
 
     def resampled(self, resamples: int, rng: np.random.Generator) -> Float[np.ndarray, "draws"]:
-        """Return the ratio of as many bootstrap samples, some at a time."""
+        """Return the ratios of bootstrap samples, computed in chunks."""
         n_positive, n_unlabelled = len(self.positive), len(self.unlabelled)
         at_once = max(1, ENTRIES_AT_ONCE // (n_positive + n_unlabelled))
         values = []

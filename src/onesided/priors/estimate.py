@@ -1,8 +1,8 @@
-"""What every prior estimator returns, what it demands of its input, and when two disagree.
+"""What every prior estimator returns, its checks of input, and when two estimates disagree.
 
-The class prior is the share of positives among the unlabelled. Nothing in P and U alone
-fixes it: every estimator leans on an assumption of its own (here: somewhere there are
-places where only positives live), so a second opinion is worth having.
+The class prior is the share of positives among the unlabelled. P and U alone do not determine
+it: every estimator needs an assumption (here: some region holds positives only), so a second
+estimate by another method is useful.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,21 +22,19 @@ NOTABLE_DIFFERENCE = 0.1
 class PriorEstimate:
     """A class prior with an interval for its sampling noise.
 
-    The interval says how much the number would move with other samples of the same
-    size. It says nothing about the bias of the method: where positives and negatives
-    overlap, every estimator here is too high, and its interval with it. Where nearly all of U
-    is positive, kernel means may be far too low; they then say that U is hardly distinct.
+    The interval shows how much the value would change with other samples of the same size. It
+    does not show the bias of the method: where positives and negatives overlap, every estimator
+    here is biased high, and its interval too. Where nearly all of U is positive, kernel means may
+    be far too low; `is_distinct` is then False.
 
     Attributes:
-        value: Estimated share of positives among the unlabelled.
-        low: Lower end of the interval, at most `value`.
-        high: Upper end of the interval, at least `value`.
-        method: Name of the estimator, as people write it.
-        n_positive: Labelled positives the value was computed from.
-        n_unlabelled: Unlabelled samples the value was computed from.
+        value: Estimated share of positives among the unlabelled, between `low` and `high`.
+        method: Name of the estimator for people.
+        n_positive: Labelled positives used.
+        n_unlabelled: Unlabelled samples used.
         notes: What a reader should know before using the number, in plain sentences.
-        reachable: Smallest and largest value this estimator can return at all.
-        is_distinct: False where U can hardly be told from P, so that only the interval counts.
+        reachable: Smallest and largest value that this estimator can return.
+        is_distinct: False where U hardly differs from P, so that only the interval counts.
     """
 
     value: float
@@ -60,8 +58,8 @@ def agreement(estimates: Iterable[PriorEstimate]) -> list[str]:
     """Return one warning per pair that disagrees and per value at the end of its range.
 
     Two estimates disagree when their intervals do not overlap or their values differ by
-    more than 0.1. No warning means that nothing contradicts the estimates, not that
-    they are right: KM and BBE err in the same direction when classes overlap.
+    more than 0.1. No warning means that nothing contradicts the estimates, not that they are
+    right: KM and BBE are both biased high when classes overlap.
     """
     listed = list(estimates)
     warnings = [text for estimate in listed if (text := range_warning(estimate))]
@@ -69,7 +67,7 @@ def agreement(estimates: Iterable[PriorEstimate]) -> list[str]:
         if one.high < other.low or other.high < one.low:
             reason = "the intervals do not overlap"
         elif not (one.is_distinct and other.is_distinct):
-            continue  # a value that means nothing contradicts nothing
+            continue  # a meaningless value contradicts nothing
         elif abs(one.value - other.value) > NOTABLE_DIFFERENCE:
             reason = f"the values differ by more than {NOTABLE_DIFFERENCE}"
         else:
@@ -82,7 +80,7 @@ def agreement(estimates: Iterable[PriorEstimate]) -> list[str]:
 
 
 def range_warning(estimate: PriorEstimate) -> str:
-    """Return a sentence if the value lies at the end of what its method can return."""
+    """Return a sentence if the value is the smallest or largest that its method can return."""
     smallest, largest = estimate.reachable
     if largest < 1 and estimate.value >= largest - 1e-9:
         return (
@@ -98,7 +96,7 @@ def range_warning(estimate: PriorEstimate) -> str:
 
 
 def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
-    """Return an array of finite numbers, one row per sample, or say what is wrong with it."""
+    """Return an array of finite numbers, one row per sample, or refuse the values."""
     try:
         array = np.asarray(values)
     except ValueError:

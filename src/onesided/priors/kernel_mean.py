@@ -1,19 +1,19 @@
-"""The prior hidden in a kernel matrix: how far one can walk away from the positives.
+"""The class prior from a kernel matrix: how far one can move away from the positives.
 
 Ramaswamy, Scott, Tewari, Mixture proportion estimation via kernel embeddings of
-distributions, ICML 2016. In words: start at the positives, walk through the unlabelled
-and on, in a straight line in the space of distributions. As long as only positives are
-being taken away, one stays near the distributions that the samples can express. Where
-the distance from these begins to grow, the positives are used up, and the length of the
-walk tells how many there were.
+distributions, ICML 2016. In words: start at the positives and move in a straight line in the
+space of distributions, through the unlabelled and beyond. This removes positives from U. As long
+as positives remain, the point is near the distributions that the samples can express. Where the
+distance from these begins to grow, no positives are left, and the length of the move gives
+their share.
 
 | formula | here |
 |---|---|
 | H, M / F, N | labelled positives and their number / unlabelled and their number |
 | mu_H, mu_F | mean of the kernel columns of H, of F |
-| lambda >= 1 | `stretch`: the walk ends at lambda mu_F + (1 - lambda) mu_H |
+| lambda >= 1 | `stretch`: the line ends at lambda mu_F + (1 - lambda) mu_H |
 | d(lambda) | `distance` of that end from the convex hull of all samples |
-| D = norm(mu_F - mu_H) | `DistanceCurve.between_means`, the slope of d far out |
+| D = norm(mu_F - mu_H) | `DistanceCurve.between_means`, the slope of d for large lambda |
 | kappa = 1 - 1/lambda | the class prior |
 """
 
@@ -45,8 +45,8 @@ class CurvePoint:
 class DistanceCurve:
     """The convex, non-decreasing function d of a kernel matrix, unlabelled rows first.
 
-    Every value is a quadratic program on the simplex. Neighbouring values have nearly the
-    same rows in use, so a new program starts with the rows of the nearest one solved.
+    Every value is a quadratic program on the simplex. Neighbouring values have weight on nearly
+    the same rows, so a new program starts with the rows of the nearest solved one.
     """
 
     def __init__(self, kernel: Float[np.ndarray, "n n"], n_unlabelled: int) -> None:
@@ -59,22 +59,22 @@ class DistanceCurve:
         self.between_means = float(np.sqrt(max(self._over_means(self._witness, 1.0, -1.0), 0.0)))
 
     def at(self, stretch: float) -> CurvePoint:
-        """Return d at this stretch, solving near what was solved before."""
+        """Return d at this stretch; the solver starts from the nearest solved value."""
         if stretch not in self._solved:
             if self._solved:
                 nearest = min(self._solved, key=lambda known: abs(known - stretch))
                 start = self._solved[nearest].support
             else:
-                # Whatever remains when positives are taken away is least like positives.
+                # The rest after removing positives is least similar to positives.
                 start = np.argsort(-self._witness)[:SMALL]
             self._solved[stretch] = self._solve(stretch, start)
         return self._solved[stretch]
 
     def first_slope(self) -> float:
-        """Return (d(1.05) - d(1)) / 0.05; d(1) is 0, for the unlabelled mean is a mixture.
+        """Return (d(1.05) - d(1)) / 0.05; d(1) is 0, as the unlabelled mean is a mixture.
 
-        Not remembered: nearly all unlabelled rows are in use here, and few at any later
-        value, for which this would be an expensive start.
+        Not stored: nearly all unlabelled rows have weight here, and few at any later value,
+        for which this would be an expensive start.
         """
         return self._solve(1.05, np.arange(self.n_unlabelled)).distance / 0.05
 
@@ -87,8 +87,8 @@ class DistanceCurve:
         within = weights @ self.kernel[np.ix_(used, used)] @ weights
         squared = self._over_means(linear, stretch, rest) - 2 * linear[used] @ weights + within
         distance = float(np.sqrt(max(squared, 0.0)))
-        # Envelope theorem: only the end of the walk moves. The solver's weights are at
-        # most sqrt(gap) from the optimal ones in the norm of d.
+        # Envelope theorem: only the end of the line changes. The solver's weights are at most
+        # sqrt(gap) from the optimal ones in the norm of d.
         along = self._over_means(self._witness, stretch, rest) - self._witness[used] @ weights
         certain = along - np.sqrt(nearest.gap) * self.between_means
         return CurvePoint(distance, certain / distance if distance > 0 else -np.inf, used)
@@ -109,7 +109,7 @@ def km2_threshold(curve: DistanceCurve) -> float:
 
 
 def km1_threshold(curve: DistanceCurve) -> float:
-    """Return KM1's slope, or KM2's where d hardly ever becomes as steep as that."""
+    """Return KM1's slope, or KM2's where d hardly reaches KM1's."""
     threshold = 1 / np.sqrt(min(curve.n_unlabelled, curve.n_positive))
     if threshold > 0.9 * curve.between_means:
         return km2_threshold(curve)
@@ -121,14 +121,11 @@ def prior_from_kernel(
 ) -> float:
     """Return the prior where the slope of d passes the rule's threshold, by bisection.
 
-    Args:
-        kernel: Kernel matrix, unlabelled rows first; positive semi-definite.
-        n_unlabelled: How many rows are unlabelled; the rest is positive.
-        rule: `km2_threshold` or `km1_threshold`.
+    The kernel matrix has its unlabelled rows first and is positive semi-definite.
     """
     curve = DistanceCurve(kernel, n_unlabelled)
     if curve.between_means < 1e-7:
-        return REACHABLE[1]  # U looks exactly like P: d stays 0 however long the walk
+        return REACHABLE[1]  # U equals P: d is 0 everywhere
     threshold = rule(curve)
     left, right = 1.0, LONGEST
     while right - left > RESOLUTION:
@@ -143,14 +140,14 @@ def prior_from_kernel(
 def _rises_faster(curve: DistanceCurve, stretch: float, threshold: float) -> bool:
     """Return whether (d(stretch + .02) - d(stretch)) / .02 is above the threshold."""
     here = curve.at(stretch)
-    # d is convex, so the forward slope is at least the derivative; that saves a program.
+    # d is convex, so the forward slope is at least the derivative. That saves a program.
     if here.slope_at_least > threshold:
         return True
     return (curve.at(stretch + AHEAD).distance - here.distance) / AHEAD > threshold
 
 
 def distinctness(kernel: Float[np.ndarray, "n n"], n_unlabelled: int) -> float:
-    """Return how far apart the means of U and P are, in sizes that chance alone gives it.
+    """Return the distance between the means of U and P, in units of what chance alone gives.
 
     Two samples of one distribution have means at a squared distance of (1/N + 1/M)(1 - K) in
     expectation, K being the mean of the kernel over pairs.
@@ -164,10 +161,10 @@ def distinctness(kernel: Float[np.ndarray, "n n"], n_unlabelled: int) -> float:
 def gaussian_kernel(
     features: Float[np.ndarray, "n d"], n_unlabelled: int
 ) -> Float[np.ndarray, "n n"]:
-    """Return the Gaussian kernel matrix whose width tells unlabelled from positive best.
+    """Return the Gaussian kernel matrix whose width separates unlabelled and positive best.
 
-    Candidates are 0.1 to 10 times the root of the median squared distance over all
-    pairs; the winner has the largest distance between the two means.
+    Candidates are 0.1 to 10 times the root of the median squared distance over all pairs; the
+    best has the largest distance between the two means.
     """
     squared = cdist(features, features, "sqeuclidean")
     middle = float(np.median(squared))

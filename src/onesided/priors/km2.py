@@ -30,8 +30,8 @@ ROWS_FOR_PCA = 10_000
 ROWS_PER_REPLICATE = 600
 FEW = 20
 DISTINCT = 1.5
-"""Distance between the means, in sizes that chance gives it. On the toy problem of the tests it
-was below 1.4 for priors of 0.97 and 1, where the search finds anything, and above 1.6 at 0.9."""
+"""Distance between the means, in units of chance. On the toy problem of the tests it was below 1.4
+for priors of 0.97 and 1, where the search gives arbitrary values, and above 1.6 at 0.9."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,8 @@ class KernelMean:
     """Estimates the class prior by kernel means; `km1` and `km2` differ in their rule alone.
 
     Assumes that labelled positives are typical of all positives and that some region holds
-    positives only. Where the classes overlap, as in raw pixels, the value is too high.
-
-    Attributes:
-        name: What estimates are signed with.
-        rule: From which slope of d on the positives are used up.
+    positives only. Where the classes overlap, as in raw pixels, the value is biased high.
+    `rule` gives the slope of d from which no positives are left.
     """
 
     name: str
@@ -65,8 +62,8 @@ class KernelMean:
         """Estimate the class prior, with an interval.
 
         The interval comes from `replicates` sub-samples without replacement, a share b of
-        the samples used, at most one half and 600 rows: their spread times sqrt(b / (1 - b))
-        is the spread at full size if noise falls with the square root of the size. It covers
+        the samples used, at most 0.5 and 600 rows: their spread times sqrt(b / (1 - b)) is
+        the spread at full size if noise falls with the square root of the size. It covers
         sampling noise and the grid of the search, not the bias of the method.
 
         Memory: with n = N + M samples used, three arrays of 8 n^2 bytes (216 MB at 3000);
@@ -76,12 +73,12 @@ class KernelMean:
             positive: Labelled positives, one row or image per sample.
             unlabelled: Unlabelled samples of the same shape.
             max_positive: Positives to use; a random part is taken if there are more.
-            max_unlabelled: Unlabelled samples to use.
-            dimensions: Principal components kept when there are more features.
-            seed: Fixes sub-samples and components.
+            max_unlabelled: Unlabelled samples to use, likewise.
+            dimensions: Principal components to use if there are more features.
+            seed: Seed of sub-samples and components.
             repeats: Sub-samples over which the value is averaged, if not all are used.
             replicates: Smaller sub-samples for the interval; 0 leaves the grid cell.
-            coverage: Coverage aimed at by the interval.
+            coverage: Intended coverage of the interval.
         """
         options = _Options(
             max_positive, max_unlabelled, dimensions, seed, repeats, replicates, coverage
@@ -90,15 +87,10 @@ class KernelMean:
 
 
 km2 = KernelMean("KM2", km2_threshold)
-"""KM2 of Ramaswamy et al. (2016), with a relative threshold.
-
-The positives are used up where d rises by a fifth of the way from its first slope to its last.
-"""
+"""KM2 of Ramaswamy et al. (2016): no positives are left where the slope of d is a fifth of the way
+from its first to its last."""
 km1 = KernelMean("KM1", km1_threshold)
-"""KM1 of the same paper, with an absolute threshold.
-
-The positives are used up where the slope of d passes 1 / sqrt(min(N, M)).
-"""
+"""KM1 of the same paper: no positives are left where the slope of d passes 1 / sqrt(min(N, M))."""
 
 
 @dataclass(frozen=True)
@@ -119,13 +111,8 @@ class _Options:
 
 
 def _estimate(
-    method: str,
-    rule: ThresholdRule,
-    positive: ArrayLike,
-    unlabelled: ArrayLike,
-    options: _Options,
+    method: str, rule: ThresholdRule, positive: ArrayLike, unlabelled: ArrayLike, options: _Options
 ) -> PriorEstimate:
-    """Return the estimate of KM1 or KM2, which differ only in their rule."""
     samples = _Samples.of(positive, unlabelled)
     n_positive = min(len(samples.positive), options.max_positive)
     n_unlabelled = min(len(samples.unlabelled), options.max_unlabelled)
@@ -133,7 +120,7 @@ def _estimate(
     values: list[float] = []
     spread, is_distinct = 0.0, True
     for repeat in range(1 if all_used else options.repeats):
-        # Not core.rng: it would bring torch into a module of arrays.
+        # Not core.rng, which imports torch.
         rng = np.random.default_rng([options.seed, repeat])
         features = samples.draw(n_unlabelled, n_positive, options.dimensions, rng)
         kernel = gaussian_kernel(features, n_unlabelled)
@@ -166,8 +153,8 @@ def _spread(
 ) -> float:
     """Return the standard deviation of the estimate, from smaller sub-samples.
 
-    A part b of n rows, drawn without replacement, varies by sigma^2 (1/bn - 1/n); the
-    estimate itself by sigma^2 / n. Keeping the kernel saves the distances and the width.
+    The variance of a part b of n rows, drawn without replacement, is sigma^2 (1/bn - 1/n); that
+    of the estimate is sigma^2 / n. The kernel is computed once.
     """
     if replicates < 2:
         return 0.0
@@ -184,7 +171,7 @@ def _spread(
 
 
 def _interval(value: float, margin: float) -> tuple[float, float]:
-    """Return value -+ margin, at least the search cell, and all that lies beyond an end."""
+    """Return value -+ margin, at least the search cell, and 0 or 1 at the end of the range."""
     stretch = 1 / (1 - value)
     low = min(value - margin, 1 - 1 / max(stretch - CELL / 2, 1.0))
     high = max(value + margin, 1 - 1 / (stretch + CELL / 2))
@@ -198,8 +185,8 @@ def _notes(estimate: PriorEstimate, samples: "_Samples", options: _Options) -> t
     notes = [range_warning(estimate)]
     if not estimate.is_distinct:
         notes.append(
-            "The unlabelled samples can hardly be told from the positives, by chance or because "
-            "nearly all are positive: the true prior may be anything from the lower end to 1."
+            "The unlabelled samples hardly differ from the positives, by chance or because nearly "
+            "all are positive: the true prior may be anything from the lower end to 1."
         )
     for name, used, given in (
         ("positives", estimate.n_positive, len(samples.positive)),
@@ -223,7 +210,7 @@ class _Samples:
 
     @staticmethod
     def of(positive: ArrayLike, unlabelled: ArrayLike) -> "_Samples":
-        """Return both as rows, or say why they do not fit together."""
+        """Return both as rows, or refuse samples of different shapes."""
         one, other = as_numbers(positive, "positives"), as_numbers(unlabelled, "unlabelled samples")
         if one.shape[1:] != other.shape[1:]:
             raise DataError(
@@ -235,23 +222,22 @@ class _Samples:
     def draw(
         self, n_unlabelled: int, n_positive: int, dimensions: int, rng: np.random.Generator
     ) -> Float[np.ndarray, "n k"]:
-        """Return features of random rows, unlabelled first, by components of both together.
+        """Return features of random rows, unlabelled first, by principal components of both.
 
-        The components are fitted to at most 10 000 rows of the pool: at 3072 features
-        that is 250 MB instead of the gigabytes of everything.
+        The components are fitted to at most 10 000 rows: at 3072 features that is 250 MB
+        instead of gigabytes.
         """
-        ends = [
-            end for part in (self.unlabelled, self.positive) for end in (part.min(), part.max())
-        ]
-        scale = max(abs(float(end)) for end in ends) or 1.0  # squares of 1e200 overflow
+        both = self.unlabelled, self.positive
+        ends = [float(end) for part in both for end in (part.min(), part.max())]
+        scale = max(map(abs, ends)) or 1.0  # squares of 1e200 overflow
         cut, total = len(self.unlabelled), len(self.unlabelled) + len(self.positive)
         unlabelled_rows = _random_rows(cut, n_unlabelled, rng)
         positive_rows = cut + _random_rows(total - cut, n_positive, rng)
         chosen = self._rows(np.concatenate([unlabelled_rows, positive_rows])) / scale
         if (chosen == chosen[0]).all():
             raise DataError(
-                "All positives and unlabelled samples are one and the same point; "
-                "nothing can be told apart. Check that the features were read."
+                "All positives and unlabelled samples are equal, so nothing can be estimated. "
+                "Check that the features were read."
             )
         if chosen.shape[1] <= dimensions:
             return chosen
@@ -266,5 +252,5 @@ class _Samples:
 
 
 def _random_rows(among: int, count: int, rng: np.random.Generator) -> Int64[np.ndarray, "k"]:
-    """Return `count` different rows in their order, or all if there are not more."""
+    """Return `count` different rows in ascending order, or all if there are fewer."""
     return np.sort(rng.permutation(among)[:count])

@@ -1,9 +1,9 @@
-"""Where a row of numbers falls into two: Fisher's natural break, exactly.
+"""Fisher's natural break of numbers into two groups, exactly.
 
-Fisher (1958), Jenks (1967): cut the sorted values so that the two parts scatter as little
-as possible around their own means. For two parts every cut can be tried, so nothing is
-left to a start or an iteration. HolisticPU cuts its trend scores this way; the share above
-the cut is then an estimate of the class prior.
+Fisher (1958), Jenks (1967): divide the sorted values so that the scatter of the two groups around
+their means is smallest. With two groups every break can be tried, so the result needs no start
+and no iteration. HolisticPU divides its trend scores this way; the share above the break is then
+an estimate of the class prior.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 from onesided.core.errors import DataError
 
 OUTLIER = 0.2 / 9
-"""Trend scores from here on are left out when the first break is suspicious (released code)."""
+"""Larger trend scores are left out when the first break is above 0 (released code)."""
 
 
 @dataclass(frozen=True)
 class NaturalBreak:
-    """A cut between two groups of numbers.
+    """A break between two groups of numbers.
 
     Attributes:
         value: Largest number of the lower group; the upper one lies strictly above.
@@ -32,10 +32,10 @@ class NaturalBreak:
 
 
 def natural_break(values: ArrayLike) -> NaturalBreak:
-    """Return the cut into two groups that scatter least within themselves.
+    """Return the break into two groups with the least scatter within them.
 
-    Sorting is all the work: if the values are centred and S_k is the sum of the k smallest,
-    the scatter that a cut after k removes is S_k^2 (1 / k + 1 / (n - k)). If all values are
+    The cost is that of sorting: if the values are centred and S_k is the sum of the k smallest,
+    the scatter that a break after k removes is S_k^2 (1 / k + 1 / (n - k)). If all values are
     equal there is no upper group, and the break is that value.
     """
     ordered = _sorted(values)
@@ -53,10 +53,10 @@ def natural_break(values: ArrayLike) -> NaturalBreak:
 def trend_break(scores: ArrayLike, *, outlier: float = OUTLIER) -> NaturalBreak:
     """Return the natural break of trend scores, without outliers if it came out positive.
 
-    HolisticPU's guard. Predictions on U fall, so the cut belongs below zero; a cut above it
-    means that a few extreme risers form the upper group by themselves. They are then left
-    out, but only for finding the cut: every score is compared with it. The released code
-    calls the rule three sigma; it is a fixed number.
+    HolisticPU's guard. Predictions on U fall, so the break belongs below zero. A break above it
+    means that the upper group is a few extreme values. They are then left out, but only to find
+    the break: every score is compared with it. The released code calls the rule three sigma; it
+    is a fixed number.
     """
     found = natural_break(scores)
     if found.value <= 0:

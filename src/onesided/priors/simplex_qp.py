@@ -1,18 +1,18 @@
-"""Quadratic programs on the simplex, solved to a certified distance from the optimum.
+"""Quadratic programs on the simplex, solved to a proved distance from the optimum.
 
     minimise  f(v) = v'Kv - 2 b'v   subject to  v >= 0,  sum(v) = 1
 
 Two layers. `interior_point` is Mehrotra's primal-dual predictor-corrector: robust to a
 nearly singular K, one Cholesky factorisation (n^3/3 operations) per iteration, 10 to 20
 iterations. `minimise_on_simplex` calls it on the few rows that can have weight at the
-optimum and lets the rest in when they would lower f: with 3000 rows and 200 of them in
-use, that is a thousand times cheaper.
+optimum and adds others when they would lower f: with 3000 rows, 200 of them with weight, that
+is a thousand times cheaper.
 
-Neither asks to be trusted: f is convex, so for the gradient g at any feasible v
+The distance from the minimum is bounded: f is convex, so for the gradient g at any feasible v
 
     f(v) - min f <= g'v - min(g),
 
-which costs one product with K. Both stop on this gap, taken over all rows.
+which costs one product with K. Both stop when this gap over all rows is small.
 
 | formula | here | formula | here |
 |---|---|---|---|
@@ -32,13 +32,13 @@ from onesided.core.errors import DataError
 MOST_ITERATIONS = 100
 MOST_ROUNDS = 12
 SMALL = 256
-"""Below this many rows a factorisation takes a millisecond: no need to choose rows."""
+"""With fewer rows a factorisation takes a millisecond, so rows need not be chosen."""
 FEWEST_ENTERING = 64
 
 
 @dataclass(frozen=True)
 class SimplexMinimum:
-    """The minimiser and how far from the minimum it can be at most.
+    """The minimiser, and a bound of its distance from the minimum.
 
     Attributes:
         weights: Not negative, summing to 1.
@@ -50,7 +50,7 @@ class SimplexMinimum:
 
     @property
     def support(self) -> Int64[np.ndarray, "k"]:
-        """Rows with weight; an interior point leaves specks far below 1e-9 elsewhere."""
+        """Rows with weight; an interior point leaves weights far below 1e-9 elsewhere."""
         return np.flatnonzero(self.weights > 1e-9)
 
 
@@ -63,15 +63,15 @@ def minimise_on_simplex(
 ) -> SimplexMinimum:
     """Return the minimiser over all rows, working on few of them where few have weight.
 
-    Each round solves the program on the working rows, then looks at all rows: a row whose
-    gradient lies below the working optimum would lower f and is let in (at most as many
-    as there are, the steepest first). Rows without weight leave.
+    Each round solves the program on the working rows, then checks all rows: a row whose gradient
+    lies below the working optimum would lower f and is added (at most as many as there are, the
+    lowest gradients first). Rows without weight are removed.
 
     Args:
         kernel: K, symmetric and positive semi-definite.
         linear: b, at the scale of K.
         start: Rows that probably have weight; by default all, which is one round.
-        tolerance: Largest admitted gap, as a bound on the error of f.
+        tolerance: Largest gap.
     """
     rows = np.arange(len(linear))
     working = rows if start is None or len(rows) <= SMALL else np.unique(start)
@@ -100,13 +100,13 @@ def interior_point(
     """Return the minimiser by Mehrotra's predictor-corrector method.
 
     Nocedal and Wright, Numerical Optimization, Algorithm 16.4. The first step aims at
-    complementarity 0 and shows how far that leads; the less far, the more the second
+    complementarity 0 and shows how far it can go; the shorter that is, the more the second
     step, from the same factorisation, keeps to the middle of the simplex.
 
-    Differs: stops on the optimality gap, which is a statement about f, and not on the
-    mean complementarity, of which n times as much would remain. The curvature of the first
-    step counts as far as that step leads (Colombo and Gondzio 2008): taken in full, it
-    made the method circle at a gap of 1e-7 on a nearly singular kernel of 19 rows.
+    Differs: stops on the optimality gap, which bounds the error of f, and not on the mean
+    complementarity, which bounds only an n-th of it. The curvature of the first step is scaled by
+    the square of that step's length (Colombo and Gondzio 2008): taken in full, it made the method
+    circle at a gap of 1e-7 on a nearly singular kernel of 19 rows.
     """
     count = len(linear)
     here = _Iterate(np.full(count, 1 / count), np.ones(count), 0.0)
@@ -120,12 +120,12 @@ def interior_point(
         newton = _Newton(kernel, here, gradient, scratch)
         products = here.weights * here.slack
         predictor = newton.step(-products)
-        room = here.room(predictor)
-        ahead = here.moved(predictor, room)
+        length = here.longest(predictor)
+        ahead = here.moved(predictor, length)
         centring = (ahead.weights @ ahead.slack / products.sum()) ** 3 * products.mean()
-        curvature = room**2 * predictor.weights * predictor.slack
+        curvature = length**2 * predictor.weights * predictor.slack
         corrector = newton.step(centring - products - curvature)
-        here = here.moved(corrector, min(1.0, 0.995 * here.room(corrector)))
+        here = here.moved(corrector, min(1.0, 0.995 * here.longest(corrector)))
     raise _unsuitable(count, f"no minimum in {MOST_ITERATIONS} steps, gap {gap:.1e}")
 
 
@@ -137,7 +137,7 @@ class _Iterate:
     slack: Float[np.ndarray, "n"]
     level: float
 
-    def room(self, step: "_Iterate") -> float:
+    def longest(self, step: "_Iterate") -> float:
         """Return the share of the step, at most 1, after which something reaches 0."""
         position = np.concatenate([self.weights, self.slack])
         change = np.concatenate([step.weights, step.slack])
@@ -191,8 +191,8 @@ def _factorise(
 ) -> tuple[Float[np.ndarray, "n n"], bool]:
     """Return the Cholesky factor of 2K + diag(diagonal), in the memory of `scratch`.
 
-    Rounding can leave K an eigenvalue of about -n 1e-16. The ridge that mends it changes
-    the step only, never the program, so it costs iterations and not accuracy.
+    By rounding K may have an eigenvalue of about -n 1e-16. The ridge against it changes only
+    the step, not the program, so it costs iterations and not accuracy.
     """
     for ridge in (1e-13, 1e-11, 1e-9, 1e-7):
         # K is symmetric: its transpose has the memory order LAPACK wants.

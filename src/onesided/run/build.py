@@ -44,7 +44,7 @@ def build_method(
     )
     random = generator(seed, coordinates[0])
     network = build_backbone(backbone, shape, data.mean, data.std, random)
-    network.look_at(_some_samples(training, seed))
+    network.initialise_from(_some_samples(training, seed))
     load_initial_weights(backbone, network)
     with seeded(seed, coordinates[1]):
         return config.build(facts, network)

@@ -33,13 +33,12 @@ from onesided.run.folder import (
     RESULT,
     SCORED,
     SCORES,
-    read_json,
     read_result,
 )
 from onesided.run.gallery import map_roles
 from onesided.run.prior import NoPrior, PriorUsed, own_prior
 from onesided.run.scored import Scored, entries_at, figures_at, read_arrays
-from onesided.storage.atomic import write_arrays, write_json, write_text
+from onesided.storage.atomic import read_json, write_arrays, write_json, write_text
 from onesided.storage.table import csv_lines
 
 

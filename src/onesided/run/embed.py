@@ -17,7 +17,7 @@ import torch
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import CheckpointError, ConfigError
 from onesided.data.problem.dataset import Selection
-from onesided.engine.embed import features_of
+from onesided.engine.sweep import features_of
 from onesided.engine.train_config import choose_device
 from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
 from onesided.nets.standardise import Backbone

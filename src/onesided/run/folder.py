@@ -1,6 +1,5 @@
 """The run folder: its files, the run that owns it, and the check of its `result.json`."""
 
-import json
 import os
 import platform
 import sys
@@ -15,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onesided.core.config import dump_toml
 from onesided.core.dist import rank
-from onesided.core.errors import DataNotFound, FolderTaken, OnesidedError
+from onesided.core.errors import FolderTaken, OnesidedError
 from onesided.data.problem.dataset import Scenario
 from onesided.engine.model_file import DESCRIPTION, WEIGHTS
 from onesided.run.config import RunConfig
-from onesided.storage.atomic import half_written, write_json, write_text
+from onesided.storage.atomic import half_written, read_json, write_json, write_text
 from onesided.storage.lock import LOCK, alone
 from onesided.storage.names import printable
 from onesided.storage.table import csv_text
@@ -225,23 +224,6 @@ def read_result(folder: Path) -> dict[str, Any]:
         if first["type"] != "missing":
             problem = f"holds a wrong value in '{entry}' ({first['msg']})"
         raise OnesidedError(f"{path} {problem}, so it was changed or damaged. {AGAIN}") from None
-    return content
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return a JSON file of a run folder."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        lacks = f"{path.name} in {path.parent}" if path.parent.is_dir() else f"folder {path.parent}"
-        raise DataNotFound(
-            f"There is no {lacks}. Give the folder of a run that onesided fit "
-            "finished, or finish it with the same fit command."
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise OnesidedError(f"{path} cannot be read ({error}). {AGAIN}") from None
-    if not isinstance(content, dict):
-        raise OnesidedError(f"{path} should hold a JSON object and holds something else. {AGAIN}")
     return content
 
 

@@ -1,4 +1,4 @@
-"""The best network so far, kept beside the one that goes on learning."""
+"""The best network so far, stored beside the one in training."""
 
 import math
 from copy import deepcopy
@@ -13,8 +13,8 @@ from onesided.core.errors import ContractError
 class BestSnapshot(nn.Module):
     """Copies of the given modules as they were when a loss was lowest.
 
-    They are in the `state_dict`, so a resumed run still knows the best epoch of the broken
-    one; the price is one more copy of the weights in memory and in the checkpoint.
+    They are in the `state_dict`, so a resumed run still has the best epoch before the stop.
+    The price is one more copy of the weights in memory and in the checkpoint.
     """
 
     lowest: Tensor
@@ -31,10 +31,7 @@ class BestSnapshot(nn.Module):
 
     @torch.no_grad()
     def offer(self, *modules: nn.Module, loss: Float[Tensor, ""]) -> None:
-        """Keep the modules as they are now if their loss is below all before.
-
-        A loss that is not a number is never the lowest.
-        """
+        """Store the modules if their loss is the lowest so far; NaN never is."""
         self.latest.copy_(loss)
         if bool(self.latest < self.lowest):
             self.lowest.copy_(self.latest)
@@ -43,7 +40,7 @@ class BestSnapshot(nn.Module):
 
     @torch.no_grad()
     def restore(self, *modules: nn.Module) -> None:
-        """Give the modules back what was best; without any offer they stay as they are."""
+        """Load the best state into the modules; without any offer they stay as they are."""
         if bool(self.lowest.isposinf()):
             return
         for copy, module in zip(self.copies, modules, strict=True):

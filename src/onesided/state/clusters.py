@@ -1,4 +1,4 @@
-"""Clusters: which training rows lie together, as of the last time somebody looked."""
+"""Clusters of training rows, as of the last `regroup`."""
 
 from random import getstate, setstate
 
@@ -25,11 +25,11 @@ class Clusters(nn.Module):
     def regroup(
         self, features: Float[Tensor, "rows dim"], *, count: int, random: np.random.Generator
     ) -> None:
-        """Divide all rows anew by k-means (LaGAM: 20 iterations, 5 restarts).
+        """Cluster all rows anew by k-means (LaGAM: 20 iterations, 5 restarts).
 
         Centres are found on at most 1000 rows per cluster: more would cost time and change
-        nothing. One thread, because with several the order of sums depends on who is
-        first, and a repeated run would not be the same run.
+        nothing. On one thread, because with several the order of sums varies, and a repeated
+        run would differ.
         """
         points = features.cpu().numpy()
         count = min(count, len(points))
@@ -48,8 +48,8 @@ def _k_means(
 ) -> Int64[np.ndarray, "rows"]:
     """Find centres on the chosen rows, and return the nearest one of every row."""
     before = getstate()
-    # A second to import, and few methods cluster. What comes along draws from Python's random
-    # numbers while it is imported; those are the user's.
+    # The import takes a second, and few methods cluster. It also draws from Python's global
+    # random numbers, which belong to the user.
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 

@@ -1,4 +1,4 @@
-"""Which unlabelled rows are taught as negative: all but those that rank highest.
+"""Which unlabelled rows are labelled as negative: all except those with the highest scores.
 
 Symbols (Garg et al. 2021): alpha = `share`, the share of positives in U.
 """
@@ -9,12 +9,14 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-# 0.29 x 100 is 28.999999999999996 in binary, and its floor one row too few.
-ROUNDING = 1e-9
+
+def rows_in_share(share: float, rows: int) -> int:
+    """Return floor(share x rows), safe from rounding: 0.29 x 100 is 28.999999999999996."""
+    return math.floor(share * rows + 1e-9)
 
 
 class KeptRows(nn.Module):
-    """One mark per training row. At first all are kept, as nobody is suspected."""
+    """One mark per training row; at first all rows are kept."""
 
     keep: Tensor
 
@@ -33,18 +35,16 @@ class KeptRows(nn.Module):
     ) -> None:
         """Reject the floor(share x |U|) unlabelled rows with the highest scores (CVIR).
 
-        What was rejected before is forgotten: a row may come back. Of equal scores the
-        earlier row goes first. Labelled rows are always kept.
+        Earlier rejections are undone first. Of equal scores the earlier row is rejected first.
+        Labelled rows are always kept.
 
         Args:
-            scores: One per row of the training set; only their order matters.
-            labelled: Rows whose positive label was observed.
             share: Estimated share of positives among the unlabelled, alpha.
-            at_least: Unlabelled rows to keep even if the share is 1: with none there would
-                be no negatives to learn from.
+            at_least: Unlabelled rows to keep even if the share is 1, so that some negatives
+                remain to learn from.
         """
         unlabelled = (~labelled).nonzero()[:, 0]
-        wanted = math.floor(share * len(unlabelled) + ROUNDING)
+        wanted = rows_in_share(share, len(unlabelled))
         count = max(0, min(wanted, len(unlabelled) - at_least))
         order = scores[unlabelled].argsort(descending=True, stable=True)
         self.keep.fill_(True)

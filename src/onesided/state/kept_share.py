@@ -1,6 +1,6 @@
-"""A share of votes that is kept: what was called positive at first is how much is called later.
+"""A constant share of positive votes: as much of U is called positive later as at first.
 
-Not in the paper: needed where a run is too short for mistakes to be voted down again.
+Not in the paper. Short runs need it, because they have no time to correct wrong votes.
 """
 
 import torch
@@ -8,17 +8,17 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 PACE = 0.05
-"""How far the boundary moves per step, in logits per share of the batch that is too much."""
+"""How far the threshold moves per step, in logits per excess share of the batch."""
 
 
 class KeptShare(nn.Module):
-    """Where to draw the line, so that as many of U are called positive as before votes began.
+    """A threshold that keeps the share of U called positive as it was before votes began.
 
-    A classifier of P against U, both weighing alike, draws its line where positives and
+    A classifier of P against U with equal weights has its boundary where positives and
     negatives are equally dense, whatever their share: no prior is needed. Once it learns from
-    its own votes, every wrong positive makes its neighbours positive too, and nothing pulls
-    back. So the share it called positive until then is remembered, and the line moves where
-    it is met (distribution alignment, as in ReMixMatch, with the share estimated).
+    its own votes, every wrong positive makes its neighbours positive too, and nothing corrects
+    that. So the share called positive until then is stored, and the threshold moves to keep it
+    (distribution alignment, as in ReMixMatch, with an estimated share).
     """
 
     share: Tensor
@@ -31,23 +31,18 @@ class KeptShare(nn.Module):
 
     @torch.no_grad()
     def remember(self, margin: Float[Tensor, "n"], *, momentum: float) -> None:
-        """Move the share towards that of this batch.
-
-        Args:
-            margin: Logit of positive less that of negative, of unlabelled rows; none, no change.
-            momentum: Share of the past that is kept.
-        """
+        """Move the share towards that of this batch; `margin` is of unlabelled rows only."""
         if len(margin):
             called = (margin > 0).to(self.share).mean()
             self.share.lerp_(called, 1 - momentum)
 
     @torch.no_grad()
     def keep(self, margin: Float[Tensor, "n"]) -> None:
-        """Move the line: up where more than the share lie above it, down where fewer do."""
+        """Move the threshold up if more than the share lie above it, down if fewer do."""
         if len(margin):
             called = (margin > self.line).to(self.share).mean()
             self.line.add_(PACE * (called - self.share))
 
     def positive(self, margin: Float[Tensor, "n"]) -> Bool[Tensor, "n"]:
-        """Return what lies above the line."""
+        """Return which margins lie above the threshold."""
         return margin > self.line

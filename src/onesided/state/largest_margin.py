@@ -1,4 +1,4 @@
-"""The largest margin on the training set: what turns a relative score into a decision.
+"""The largest margin on the training set, which turns a relative score into a decision.
 
 Symbols (vPU, Chen et al. 2020): Phi = sigmoid(z), z = margin; Phi / max Phi estimates the
 posterior, so a sample is positive if Phi > max Phi / 2.
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 
 class LargestMargin(nn.Module):
-    """One number; infinite as long as nothing was measured, which shifts nothing."""
+    """One number; infinite before the first `measure`, which gives a shift of 0."""
 
     value: Tensor
 
@@ -23,14 +23,14 @@ class LargestMargin(nn.Module):
 
     @torch.no_grad()
     def measure(self, margins: Float[Tensor, "n"], *, quantile: float = 1.0) -> None:
-        """Remember the largest margin, or a high quantile where outliers are feared.
+        """Store the largest margin, or a high quantile where outliers are likely.
 
         Phi grows with the margin, so the largest margin belongs to the largest Phi.
         """
         if quantile < 1:
             # By counting and not by torch.quantile, which refuses more than 16 million values.
-            place = max(1, math.ceil(quantile * len(margins)))
-            largest = margins.kthvalue(place).values
+            rank = max(1, math.ceil(quantile * len(margins)))
+            largest = margins.kthvalue(rank).values
         else:
             largest = margins.max()
         self.value.copy_(largest)

@@ -1,4 +1,4 @@
-"""Class prototypes: one direction per class, following the embeddings of that class.
+"""Class prototypes: one direction per class, a moving average of its embeddings.
 
 Symbols (paper, section 3.2): mu_c = `vectors[c]`, alpha = `momentum`, q~ = `query`.
 """
@@ -14,13 +14,13 @@ from torch import Tensor, nn
 Normalisation = Literal["sample", "batch"]
 
 SHORTEST = 1e-12
-"""Least length of a moved prototype: a row right opposite it may leave none to be normalised."""
+"""Least length of a moved prototype: an opposite row could make it zero, which has no direction."""
 LARGEST_EXPONENT = 300.0
-"""Of e, half of what a double can hold."""
+"""Exponent of e; half of the largest for a double."""
 
 
 class Prototypes(nn.Module):
-    """One unit vector per class; both start at zero, as nothing is known."""
+    """One unit vector per class; all start at zero."""
 
     vectors: Tensor
 
@@ -61,7 +61,7 @@ class Prototypes(nn.Module):
         return self.cosines(query).argmax(dim=1)
 
     def similarity(self) -> Float[Tensor, ""]:
-        """Return the cosine between the first two prototypes; near 1 they tell nothing apart."""
+        """Return the cosine of the first two prototypes; near 1 they do not separate classes."""
         return self.vectors[0] @ self.vectors[1]
 
 
@@ -79,12 +79,12 @@ def _average(
 def _average_normalising_each(
     start: Float[Tensor, "width"], rows: Float[Tensor, "n width"], momentum: float
 ) -> Float[Tensor, "width"]:
-    """Return the moving average that is brought back to unit length after every row."""
-    if momentum == 0:  # no memory: the last row decides alone
+    """Return the moving average, normalised to unit length after every row."""
+    if momentum == 0:  # no memory: only the last row counts
         return rows[-1]
-    if not start.any():  # nothing known yet: the first row is the start
+    if not start.any():  # no rows before: the first row is the start
         start, rows = F.normalize(rows[0], dim=0), rows[1:]
-    # Weights are kept apart as factors, and those of so many rows fit into a double.
+    # Weights are stored as two factors, and a double holds those of this many rows.
     for some in rows.split(max(1, int(LARGEST_EXPONENT / -math.log(momentum)))):  # type: ignore[no-untyped-call]
         start = _average_of_some(start, some, momentum)
     return start

@@ -1,4 +1,4 @@
-"""Pseudo targets: what each training row is taught to be, and the memory behind it.
+"""Pseudo targets: the soft label of each training row, with and without a gate.
 
 Symbols (paper, section 3.2): s' = `phantom`, s = what `read` returns, r = `vote`,
 beta = `momentum`.
@@ -39,7 +39,7 @@ class PseudoTargets(nn.Module):
 
     @torch.no_grad()
     def forget(self, row: Int64[Tensor, "batch"]) -> None:
-        """Overwrite the memory of these rows with negative: the gate without regret (Table 2)."""
+        """Overwrite the phantom of these rows with negative: the gate without regret (Table 2)."""
         self.phantom[row] = F.one_hot(torch.full_like(row, NEGATIVE), 2).to(self.phantom)
 
     def read(
@@ -48,15 +48,35 @@ class PseudoTargets(nn.Module):
         labelled: Bool[Tensor, "batch"],
         surely_negative: Bool[Tensor, "batch"],
     ) -> Float[Tensor, "batch 2"]:
-        """Return negative where the gate is sure, the phantom elsewhere (Eq. 11).
+        """Return negative where the gate is closed, the phantom elsewhere (Eq. 11).
 
-        Nothing is written: a row that the gate lets go continues from its phantom, not
-        from the beginning. That is the regret in regret-based updating.
+        Nothing is written: a row released by the gate continues from its phantom, not from
+        the beginning. That is the regret in regret-based updating.
         """
         target = self.phantom[row]
         certain = F.one_hot(torch.full_like(row, NEGATIVE), 2).to(target)
         target = torch.where(surely_negative[:, None], certain, target)
         return _positive_where(labelled, target)
+
+
+class SoftLabels(PseudoTargets):
+    """Pseudo targets of PiCO and LaGAM, without a gate.
+
+    Args:
+        rows: Training rows.
+        positive: Initial probability of positive of unlabelled rows.
+    """
+
+    def __init__(self, rows: int, *, positive: float = 0.0) -> None:
+        super().__init__(rows)
+        self.phantom[:, POSITIVE] = positive
+        self.phantom[:, NEGATIVE] = 1 - positive
+
+    def current(
+        self, row: Int64[Tensor, "batch"], labelled: Bool[Tensor, "batch"]
+    ) -> Float[Tensor, "batch 2"]:
+        """Return the labels of these rows; labelled ones are always positive."""
+        return self.read(row, labelled, torch.zeros_like(labelled))
 
 
 def _positive_where(

@@ -1,4 +1,4 @@
-"""A queue of keys: embeddings of past batches, to contrast with more than one batch holds."""
+"""A queue of keys: embeddings of past batches, for a contrast with more than one batch."""
 
 import torch
 import torch.nn.functional as F
@@ -9,10 +9,10 @@ from onesided.core.labels import UNKNOWN
 
 
 class KeyQueue(nn.Module):
-    """The last `length` keys with the class that was believed of each.
+    """The last `length` keys with the predicted class of each.
 
     MoCo's queue (He et al., CVPR 2020) as PiCO uses it. It starts with random directions of
-    no class: they match nobody, and as strangers they are as good as any.
+    no class, which only serve as negatives.
     """
 
     keys: Tensor
@@ -21,14 +21,14 @@ class KeyQueue(nn.Module):
 
     def __init__(self, length: int, width: int, generator: torch.Generator) -> None:
         super().__init__()
-        strangers = F.normalize(torch.randn(length, width, generator=generator), dim=1)
-        self.register_buffer("keys", strangers)
+        random = F.normalize(torch.randn(length, width, generator=generator), dim=1)
+        self.register_buffer("keys", random)
         self.register_buffer("labels", torch.full((length,), UNKNOWN))
         self.register_buffer("place", torch.zeros((), dtype=torch.int64))
 
     @torch.no_grad()
     def push(self, keys: Float[Tensor, "batch width"], labels: Int64[Tensor, "batch"]) -> None:
-        """Write the newest keys over the oldest, going round at the end."""
+        """Replace the oldest keys by the newest."""
         keys, labels = keys[-len(self.keys) :], labels[-len(self.keys) :]
         spot = self._oldest(len(keys))
         self.keys[spot] = keys.to(self.keys)
@@ -36,7 +36,7 @@ class KeyQueue(nn.Module):
         self.place.add_(len(keys)).remainder_(len(self.keys))
 
     def read(self) -> tuple[Float[Tensor, "length width"], Int64[Tensor, "length"]]:
-        """Return copies of keys and labels, which a later `push` leaves alone."""
+        """Return copies of keys and labels, which a later `push` does not change."""
         return self.keys.clone(), self.labels.clone()
 
     def _oldest(self, count: int) -> Int64[Tensor, "count"]:
@@ -44,7 +44,7 @@ class KeyQueue(nn.Module):
 
 
 class TrustedKeyQueue(KeyQueue):
-    """A queue that also knows of which keys the class was trusted; at first of none (PiCO+)."""
+    """A queue that also stores whether the class of each key is reliable; at first none (PiCO+)."""
 
     trusted: Tensor
 
@@ -59,7 +59,7 @@ class TrustedKeyQueue(KeyQueue):
         labels: Int64[Tensor, "batch"],
         trusted: Bool[Tensor, "batch"] | None = None,
     ) -> None:
-        """Write the newest keys over the oldest, trusted only where it is said so."""
+        """Replace the oldest keys by the newest; without `trusted` none of them is reliable."""
         mark = torch.zeros_like(labels, dtype=torch.bool) if trusted is None else trusted
         mark = mark[-len(self.keys) :]
         self.trusted[self._oldest(len(mark))] = mark

@@ -1,20 +1,17 @@
-"""Reliability: which rows lie close to the prototype of the class they are believed to be of.
+"""Reliability: which rows lie close to the prototype of their predicted class.
 
 Symbols (PiCO+): dist_i = `distance`, the share of reliable rows = `share`.
 """
-
-import math
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-# 0.29 x 100 is 28.999999999999996 in binary, and its floor one row too few.
-ROUNDING = 1e-9
+from onesided.state.kept_rows import rows_in_share
 
 
 class Reliability(nn.Module):
-    """One distance and one mark per training row; what was never looked at is not reliable."""
+    """One distance and one mark per training row; rows without a distance are not reliable."""
 
     distance: Tensor
     reliable: Tensor
@@ -26,16 +23,13 @@ class Reliability(nn.Module):
 
     @torch.no_grad()
     def record(self, row: Int64[Tensor, "batch"], distance: Float[Tensor, "batch"]) -> None:
-        """Remember how far these rows are now; nobody is judged by it before `select`."""
+        """Store the distances of these rows; they count from the next `select`."""
         self.distance[row] = distance.to(self.distance)
 
     @torch.no_grad()
     def select(self, *, share: float) -> None:
-        """Call the floor(share x rows) closest rows reliable, and no others.
-
-        Of equal distances the earlier row goes first.
-        """
-        count = math.floor(share * len(self.distance) + ROUNDING)
+        """Mark the floor(share x rows) closest rows as reliable; of equal ones the earlier."""
+        count = rows_in_share(share, len(self.distance))
         closest = self.distance.argsort(stable=True)[:count]
         self.reliable.fill_(False)
         self.reliable[closest] = self.distance[closest].isfinite()
@@ -43,5 +37,5 @@ class Reliability(nn.Module):
     def read(
         self, row: Int64[Tensor, "batch"], labelled: Bool[Tensor, "batch"]
     ) -> Bool[Tensor, "batch"]:
-        """Return whether each of these rows is reliable; labelled ones are, wherever they lie."""
+        """Return whether each of these rows is reliable; labelled ones always are."""
         return self.reliable[row] | labelled

@@ -1,4 +1,4 @@
-"""Row labels: one number per training row, how much of a positive it is taken to be."""
+"""Row labels: one soft label per training row."""
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -6,10 +6,10 @@ from torch import Tensor, nn
 
 
 class RowLabels(nn.Module):
-    """One label in [0, 1] per row, written as a whole: no votes, no momentum.
+    """One label in [0, 1] per row, without votes and momentum.
 
-    Rows start as negative. DistPU keeps its own last predictions here, HolisticPU the
-    verdicts of its trend scores.
+    Rows start as negative. DistPU stores its last predictions here, HolisticPU the classes
+    from its trend scores.
     """
 
     positive: Tensor
@@ -20,16 +20,16 @@ class RowLabels(nn.Module):
 
     @torch.no_grad()
     def fill(self, positive: Float[Tensor, "rows"]) -> None:
-        """Give every row its label at once, from a sweep over all of them."""
+        """Set the labels of all rows."""
         self.positive.copy_(positive)
 
     @torch.no_grad()
     def overwrite(self, row: Int64[Tensor, "batch"], positive: Float[Tensor, "batch"]) -> None:
-        """Replace the labels of these rows; what they were before is forgotten."""
+        """Set the labels of these rows."""
         self.positive[row] = positive.to(self.positive)
 
     def read(
         self, row: Int64[Tensor, "batch"], labelled: Bool[Tensor, "batch"]
     ) -> Float[Tensor, "batch"]:
-        """Return the labels of these rows; observed positives are positive, whatever is stored."""
+        """Return the labels of these rows; observed positives are always positive."""
         return self.positive[row].masked_fill(labelled, 1.0)

@@ -1,4 +1,4 @@
-"""The self-adaptive threshold (SAT): how sure is sure enough to call a sample negative.
+"""The self-adaptive threshold (SAT) of calling a sample negative.
 
 Symbols (paper, section 3.2): tau~ = `confidence`, rho~ = `class_share`, tau = `threshold`,
 gamma = `momentum`.
@@ -12,7 +12,7 @@ from onesided.core.labels import NEGATIVE
 
 
 class SelfAdaptiveThreshold(nn.Module):
-    """Low at first, so that many negatives are taught; rising with the classifier's confidence."""
+    """Low at first, so that many rows train as negative; it rises with the confidence."""
 
     confidence: Tensor
     class_share: Tensor
@@ -42,5 +42,5 @@ class SelfAdaptiveThreshold(nn.Module):
 
     @property
     def threshold(self) -> Float[Tensor, ""]:
-        """The probability of negative from which a sample is taken as surely negative (Eq. 13)."""
+        """The probability of negative from which a sample counts as surely negative (Eq. 13)."""
         return self.class_share[NEGATIVE] / self.class_share.max() * self.confidence

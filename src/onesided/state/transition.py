@@ -1,6 +1,6 @@
-"""The transition matrix: how often each class shows which label.
+"""The transition matrix: how often each class has which label.
 
-`matrix[c, y]` is the probability to see label y on a sample of class c; rows sum to one.
+`matrix[c, y]` is the probability of label y for a sample of class c; rows sum to one.
 Columns and rows go by NEGATIVE and POSITIVE.
 """
 
@@ -13,16 +13,15 @@ from torch import Tensor, nn
 from onesided.core.labels import NEGATIVE, POSITIVE
 
 Objective = Callable[[Tensor], Tensor]
-"""From a matrix to the number that should fall."""
+"""From a matrix to the number to minimise."""
 
 
 class LearnedTransition(nn.Module):
-    """A matrix that descends an objective of its own (WSC).
+    """A matrix that is learned by an objective of its own (WSC).
 
-    T = rownorm(I + sigmoid(W) off the diagonal), so the diagonal is at least one half and
-    T stays invertible. W is state and not a parameter of the network: it takes plain
-    steps of its own length, without momentum, decay or schedule, and every process takes
-    the same ones.
+    T = rownorm(I + sigmoid(W) off the diagonal), so the diagonal is at least 0.5 and T stays
+    invertible. W is state and not a parameter of the network: it takes plain gradient steps
+    with its own rate, without momentum, decay or schedule, and the same in every process.
 
     Args:
         scale: W starts at minus this number everywhere; the larger, the nearer to identity.
@@ -48,7 +47,7 @@ class LearnedTransition(nn.Module):
 
 
 class KnownTransition(nn.Module):
-    """The matrix of PU data whose prior is known: negatives show no positive label.
+    """The matrix of PU data whose prior is known: negatives have no positive label.
 
     A positive is labelled with probability a = n_p / (n_p + prior x n_u).
     """

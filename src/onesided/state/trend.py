@@ -1,11 +1,11 @@
-"""Trends: how the prediction of every training row moved while the network learned.
+"""Trends: how the prediction of every training row changed during training.
 
 | symbol  | code            | meaning                                                  |
 |---------|-----------------|----------------------------------------------------------|
 | p^(t)_i | `history[i, t]` | probability of positive of row i at the t-th recording   |
 | d       | `difference`    | p of a later recording minus p of an earlier one         |
 | psi     | `_influence`    | sign(d) log(1 + abs(d) + d^2 / 2): Catoni's influence    |
-| TS_i    | `scores`        | mean of influences: a mean that single jumps hardly move |
+| TS_i    | `scores`        | mean of influences: a mean robust against single jumps   |
 """
 
 from typing import Literal
@@ -26,7 +26,7 @@ class PredictionTrends(nn.Module):
 
     Args:
         rows: Training rows.
-        recordings: Columns that are set aside; fewer may be filled.
+        recordings: Columns of the table; fewer may be filled.
     """
 
     history: Tensor
@@ -39,7 +39,7 @@ class PredictionTrends(nn.Module):
 
     @torch.no_grad()
     def record(self, positive: Float[Tensor, "rows"]) -> None:
-        """Note the probability of positive of every row, as it is now."""
+        """Store the current probability of positive of every row."""
         column = int(self.recorded)
         if column == self.history.shape[1]:
             raise ContractError(f"The table of trends is full after {column} recordings.")
@@ -51,11 +51,11 @@ class PredictionTrends(nn.Module):
         return trend_scores(self.history[:, : int(self.recorded)].double(), trend)
 
     def head_start(self, mask: Bool[Tensor, "rows"]) -> float:
-        """Return how much of the last recording's spread over these rows the first one had.
+        """Return the spread of the first recording over that of the last, on these rows.
 
-        What was told apart before anybody looked cannot show as a trend. In 64 runs on a
-        toy problem verdicts were right for 94 % of the rows or more below 0.7, and above
-        0.85 for anything between 10 and 93 %. The fall of the mean told nothing there.
+        Rows that differ before the first recording show no trend. In 64 runs on a toy problem
+        a value below 0.7 meant that 94 % of the rows or more got the right class; above 0.85 it
+        was 10 to 93 %. The fall of the mean had no such relation.
         """
         first, last = self.history[mask, 0], self.history[mask, int(self.recorded) - 1]
         return float(first.double().std() / last.double().std().clamp(min=1e-12))
@@ -66,10 +66,10 @@ def trend_scores(
 ) -> Float64[Tensor, "rows"]:
     """Return the mean influence of the differences between recordings.
 
-    HolisticPU's trend score (Wang et al., 2023). Negatives among U fall steadily while the
-    network learns to tell P from U; positives waver. The released code takes consecutive
-    recordings and log(1 + d + d^2 / 2) for both signs of d, which weighs a fall a little
-    less than an equal rise; its authors call that simplified.
+    HolisticPU's trend score (Wang et al., 2023). Predictions of negatives in U fall steadily
+    while the network learns P against U; those of positives go up and down. The released code
+    takes consecutive recordings and log(1 + d + d^2 / 2) for both signs of d, which gives a fall
+    a little less weight than an equal rise; its authors call that simplified.
     """
     recordings = history.shape[1]
     if recordings < 2:

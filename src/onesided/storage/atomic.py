@@ -12,11 +12,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from onesided.core.errors import OnesidedError, first_line
+from onesided.core.errors import CheckpointError, DataNotFound, OnesidedError, first_line
 
 NO_FOLDER_SYNC = (errno.EBADF, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of network disks that cannot flush a folder; they order renames by themselves."""
@@ -77,6 +77,27 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: object) -> None:
     """Write a JSON file; numbers that are not finite are our own mistake and raise."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return a JSON file of a run folder."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        lacks = f"{path.name} in {path.parent}" if path.parent.is_dir() else f"folder {path.parent}"
+        raise DataNotFound(
+            f"There is no {lacks}: this is not the folder of a finished run. Give the folder that "
+            "onesided fit wrote, or finish it with the same fit command."
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = str(error)
+    else:
+        if isinstance(content, dict):
+            return content
+        reason = "it holds no JSON object"
+    raise CheckpointError(
+        f"{path} is damaged ({reason}). Restore it from a copy, or train again with --overwrite."
+    )
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

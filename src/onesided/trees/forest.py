@@ -1,4 +1,4 @@
-"""Many trees: grown side by side, kept as a handful of arrays, asked by majority vote."""
+"""Many trees: grown in parallel, stored as a few arrays, predicting by majority vote."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float64, Int32, Int64, Shaped
 from onesided.core.errors import CheckpointError, ConfigError, DataError
 
 if TYPE_CHECKING:
-    from onesided.trees.grow import Limits, Tree
+    from onesided.trees.grow import Tree
     from onesided.trees.impurity import Risk
 
 Estimator = Literal["nnpu", "upu"]
@@ -24,16 +24,15 @@ ROWS_AT_ONCE = 64
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """What decides how a tree grows; the defaults are the published ones.
+    """Settings of a tree; the defaults are the published ones.
 
     Attributes:
         prior: Share of positives among the unlabelled, pi.
-        estimator: nnpu stops where P outweighs U; upu goes on below zero.
-        loss: Whose risk is reduced.
+        estimator: nnpu stops where P outweighs U; upu continues below zero.
         max_features: Features tried per node; 0 takes the square root of all, rounded up.
         max_candidates: Random cuts per feature.
         max_depth: Depth of the deepest node; 0 sets no limit.
-        min_samples_leaf: A node of at most so many rows is not split.
+        min_samples_leaf: A node of at most this many rows is not split.
     """
 
     prior: float
@@ -45,7 +44,7 @@ class TreeSettings:
     min_samples_leaf: int = 1
 
     def features_per_node(self, features: int) -> int:
-        """Return how many of so many features a node tries."""
+        """Return how many of the features a node tries."""
         return self.max_features or math.isqrt(features - 1) + 1
 
 
@@ -55,8 +54,8 @@ class Forest:
 
     Attributes:
         roots: First node of each tree.
-        feature: Feature that a node asks about, -1 at a leaf.
-        cut: A value up to it goes left.
+        feature: Feature that a node tests, -1 at a leaf.
+        cut: Values up to it go left.
         right: Node of the right child, 0 at a leaf.
         positive: What a leaf votes for.
         labelled: Labelled positives that reached the node in training.
@@ -81,30 +80,33 @@ def grow_forest(
     trees: int = 100,
     threads: int = 1,
 ) -> Forest:
-    """Return trees that all see all of P and U and differ by their random cuts.
+    """Return trees that all train on all of P and U and differ by their random cuts.
 
     PUET (Wilton et al. 2022). Every tree has its own seed, drawn before the first one
     grows: the forest is the same for any number of threads, and the first 50 of 100 trees
     are those of a forest of 50. Memory: one copy of the features, feature by feature.
 
     Args:
-        features: One row of numbers per sample; uint8 stays, all else becomes float32.
+        features: One row of numbers per sample; uint8 stays, other types become float32.
         labelled: Which samples are labelled positive, as booleans.
-        settings: How a tree grows.
-        rng: Where the seeds of the trees come from.
-        trees: How many there are.
-        threads: How many grow at a time.
+        rng: Source of the trees' seeds.
+        threads: How many trees grow at a time.
     """
-    from onesided.trees.grow import grow_tree  # compiled code: a second to import
+    from onesided.trees.grow import Limits, grow_tree  # compiled code: a second to import
 
     _check_samples(features, labelled)
     columns = by_feature(features)
     rows = np.concatenate([np.flatnonzero(labelled), np.flatnonzero(~labelled)]).astype(np.uint32)
     count = int(labelled.sum())
     risk = _risk(settings, count, len(rows) - count)
-    limits = _limits(settings, *features.shape)
+    limits = Limits(
+        features=settings.features_per_node(features.shape[1]),
+        candidates=settings.max_candidates,
+        depth=settings.max_depth or len(rows),  # no tree is deeper than that
+        samples=settings.min_samples_leaf,
+    )
     seeds = rng.integers(2**64, size=trees, dtype=np.uint64)
-    # Threads, not processes: compiled code holds no lock, and the columns are shared.
+    # Threads, not processes: compiled code needs no lock, and threads share the columns.
     with ThreadPoolExecutor(threads) as pool:
         grown = pool.map(lambda seed: grow_tree(columns, rows, count, risk, limits, seed), seeds)
         return _joined(grown)
@@ -119,21 +121,14 @@ def positive_votes(forest: Forest, features: Shaped[np.ndarray, "n d"]) -> Float
 
     if features.shape[1] <= forest.feature.max():
         raise DataError(
-            f"The trees ask for feature {forest.feature.max()}, counted from 0, and the samples "
+            f"The trees use feature {forest.feature.max()}, counted from 0, and the samples "
             f"have {features.shape[1]} features. Give samples like those of training."
         )
     with np.errstate(over="ignore"):
         numbers = np.ascontiguousarray(features, dtype=_kind(features))
     _check_finite(numbers)
-    votes = count_votes(
-        numbers,
-        forest.roots,
-        forest.feature,
-        forest.cut,
-        forest.right,
-        forest.positive,
-    )
-    return votes / len(forest.roots)
+    nodes = forest.feature, forest.cut, forest.right, forest.positive
+    return count_votes(numbers, forest.roots, *nodes) / len(forest.roots)
 
 
 def importances(
@@ -141,10 +136,10 @@ def importances(
 ) -> Float64[np.ndarray, "features"]:
     """Return by how much the splits on each feature reduce the risk, per tree.
 
-    PUET's feature importance: node's risk minus that of its two children, summed over
-    the splits. nnPU trees grown to the end leave none, so the sum over all features is the
-    risk of the root, 4 pi (1 - pi) for quadratic loss. With uPU a split that isolates
-    labelled positives gains without bound, and the importance is infinite.
+    PUET's feature importance: a node's risk minus that of its two children, summed over the
+    splits. Fully grown nnPU trees have no risk left, so the sum over all features is the risk of
+    the root, 4 pi (1 - pi) for quadratic loss. With uPU a split that isolates labelled positives
+    has an infinite gain, and the importance is infinite.
     """
     from onesided.trees.impurity import impurities
 
@@ -159,9 +154,9 @@ def importances(
 
 
 def restored(parts: Mapping[str, np.ndarray], features: int) -> Forest:
-    """Return the forest of these arrays, or refuse: compiled code follows them blindly.
+    """Return the forest of these arrays, or refuse them: compiled code does not check them.
 
-    A child comes after its parent and before the next tree, so every walk ends at a leaf
+    A child comes after its parent and before the next tree, so every path ends at a leaf
     of its own tree.
 
     Args:
@@ -175,7 +170,7 @@ def restored(parts: Mapping[str, np.ndarray], features: int) -> Forest:
     if len(roots) == 0 or roots[0] != 0 or (np.diff(roots) <= 0).any() or roots[-1] >= nodes:
         raise CheckpointError("The trees are damaged: roots are not in ascending order.")
     if (feature < LEAF).any() or (feature >= features).any():
-        raise CheckpointError(f"The trees are damaged: they ask for features beyond {features}.")
+        raise CheckpointError(f"The trees are damaged: they use features beyond {features}.")
     split = np.flatnonzero(feature != LEAF)
     ends = np.append(roots[1:], nodes)[np.searchsorted(roots, split, side="right") - 1]
     right = parts["right"][split]
@@ -202,9 +197,9 @@ def _check_samples(features: np.ndarray, labelled: np.ndarray) -> None:
 
 
 def by_feature(features: Shaped[np.ndarray, "n d"]) -> Shaped[np.ndarray, "d n"]:
-    """Return a copy with one row per feature; pixels stay pixels, all else is float32.
+    """Return a copy with one row per feature; uint8 stays, other types become float32.
 
-    A few rows at a time stay in the processor's cache: a third of the time of one big
+    A few rows at a time fit into the CPU's cache: that takes a third of the time of one large
     transposition, and no second copy where the type changes.
     """
     columns = np.empty(features.shape[::-1], _kind(features))
@@ -223,7 +218,7 @@ def _kind(features: np.ndarray) -> type[np.generic]:
 def _check_finite(numbers: np.ndarray) -> None:
     if numbers.dtype == np.uint8:
         return
-    # Extremes carry NaN and infinity with them, and need no array of the matrix's size.
+    # Minimum and maximum show NaN and infinity without another array of this size.
     if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
         raise DataError(
             "The features hold NaN or infinity (beyond 3.4e38), which no cut can divide. "
@@ -244,17 +239,6 @@ def _risk(settings: TreeSettings, labelled: int, unlabelled: int) -> "Risk":
     return Risk(settings.prior / labelled, 1 / unlabelled, estimator, loss)
 
 
-def _limits(settings: TreeSettings, rows: int, features: int) -> "Limits":
-    from onesided.trees.grow import Limits
-
-    return Limits(
-        features=settings.features_per_node(features),
-        candidates=settings.max_candidates,
-        depth=settings.max_depth or rows,  # no tree is deeper than that
-        samples=settings.min_samples_leaf,
-    )
-
-
 def _joined(grown: "Iterable[Tree]") -> Forest:
     trees = list(grown)
     roots = np.cumsum([0, *(len(tree.feature) for tree in trees[:-1])], dtype=np.int64)
@@ -262,12 +246,6 @@ def _joined(grown: "Iterable[Tree]") -> Forest:
         np.where(tree.feature == LEAF, 0, tree.right + root)
         for tree, root in zip(trees, roots, strict=True)
     ]
-    return Forest(
-        roots=roots,
-        feature=np.concatenate([tree.feature for tree in trees]),
-        cut=np.concatenate([tree.cut for tree in trees]),
-        right=np.concatenate(right),
-        positive=np.concatenate([tree.positive for tree in trees]),
-        labelled=np.concatenate([tree.labelled for tree in trees]),
-        unlabelled=np.concatenate([tree.unlabelled for tree in trees]),
-    )
+    names = trees[0]._fields
+    parts = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in names}
+    return Forest(**parts | {"roots": roots, "right": np.concatenate(right)})

@@ -1,4 +1,4 @@
-"""The risk that is left in a node when all of it gets one answer.
+"""The risk of a node that predicts one class for all its rows.
 
 Wilton, Koay, Ko, Xu, Ye, Positive-Unlabeled Learning using Random Forests via Recursive
 Greedy Risk Minimization, NeurIPS 2022.
@@ -31,7 +31,7 @@ ROUNDING = 1e-12
 
 
 class Risk(NamedTuple):
-    """Which risk to reduce, in numbers that compiled code can take."""
+    """Which risk to reduce, as numbers for compiled code."""
 
     per_labelled: float
     """Mass of one labelled positive, pi / n_p."""
@@ -52,10 +52,10 @@ def masses(risk: Risk, labelled: int, unlabelled: int) -> tuple[float, float]:
 
 @compiled
 def impurity(risk: Risk, labelled: int, unlabelled: int) -> float:
-    """Return the risk of a node that gives its best constant answer.
+    """Return the risk of a node with its best constant prediction.
 
-    PUET (Wilton et al. 2022): what a split reduces is this, minus the sum of it over the
-    two children. Empty sides are found by their counts: a mass of zero may be off by rounding.
+    PUET (Wilton et al. 2022): a split reduces the risk by this, minus the sum of it over the
+    two children. Empty sides are found by their counts, as masses have rounding errors.
     """
     positive, negative = masses(risk, labelled, unlabelled)
     if labelled == 0:
@@ -96,7 +96,7 @@ def majority(risk: Risk, labelled: int, unlabelled: int) -> int:
 def impurities(
     risk: Risk, labelled: Int64[np.ndarray, "nodes"], unlabelled: Int64[np.ndarray, "nodes"]
 ) -> Float64[np.ndarray, "nodes"]:
-    """Return the risk left in each of many nodes."""
+    """Return the risk of each node."""
     found = np.empty(len(labelled))
     for node in range(len(labelled)):
         found[node] = impurity(risk, labelled[node], unlabelled[node])

@@ -22,8 +22,8 @@ from onesided.geo.output.style import style_text
 from onesided.geo.output.summary import Summary, write_summary
 from onesided.geo.output.table import MapTable
 from onesided.geo.scene.chips import Chips
-from onesided.run.folder import make_folder, read_json
-from onesided.storage.atomic import write_text
+from onesided.run.folder import make_folder
+from onesided.storage.atomic import read_json, write_text
 
 CUTTING = "cutting.json"
 SUMMARY, PAGE = "summary.csv", "map.html"
