@@ -10,7 +10,8 @@ from onesided.core.batch import Outputs, PUBatch
 from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.core.rng import numpy_generator
-from onesided.methods.pico import EMBEDDING, PiCOConfig
+from onesided.methods.base import EMBEDDING
+from onesided.methods.pico import PiCOConfig
 from tests.methods.slow_pico import BATCH, QUEUE, ROWS, mean
 
 Soft = tuple[float, float]

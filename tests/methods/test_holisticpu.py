@@ -207,7 +207,7 @@ def test_teaching_starts_with_a_network_that_depends_on_the_seed_alone() -> None
             buffer.add_(1)
     before = [p.clone() for p in first.classifier.parameters()]
     for one in (first, second):
-        one._start_afresh()
+        one._reset_weights()
     for part in ("backbone", "classifier"):
         fresh = dict(first.get_submodule(part).named_parameters())
         for name, value in second.get_submodule(part).named_parameters():
@@ -222,5 +222,5 @@ def test_batch_norm_starts_afresh_too() -> None:
     for norm in norms:
         assert norm.running_mean is not None
         norm.running_mean.fill_(3.0)
-    ours._start_afresh()
+    ours._reset_weights()
     assert all(norm.running_mean is not None and not norm.running_mean.any() for norm in norms)

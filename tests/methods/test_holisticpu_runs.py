@@ -133,7 +133,7 @@ def test_a_network_watched_while_it_learns_tells_two_clouds_apart(seed: int) -> 
 
 def test_a_network_that_learned_before_it_was_watched_gives_wrong_labels() -> None:
     # Expected to fail: the trend of what is settled already is noise.
-    with pytest.warns(UserWarning, match="When HolisticPU first looked"):
+    with pytest.warns(UserWarning, match="At HolisticPU's first recording"):
         accuracy, right = toy_run(1, momentum=0.8, learning_rate=0.1)
     assert right <= 0.7
     assert accuracy <= 0.8

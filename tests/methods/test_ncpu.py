@@ -12,7 +12,7 @@ from onesided.core.batch import DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
 from onesided.core.errors import ConfigError
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.methods.alignment import EMBEDDING
+from onesided.methods.base import EMBEDDING
 from onesided.methods.ncpu import NcPU, NcPUConfig
 from onesided.nets.build import BackboneConfig, build_backbone, seeded
 

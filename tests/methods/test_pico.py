@@ -9,7 +9,8 @@ from onesided.core.clock import Clock
 from onesided.core.config import Settings
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.engine.train_config import TrainConfig
-from onesided.methods.pico import EMBEDDING, PiCO, PiCOConfig
+from onesided.methods.base import EMBEDDING
+from onesided.methods.pico import PiCO, PiCOConfig
 from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from onesided.run.presets import recipe_settings
 from onesided.state.prototypes import Prototypes

@@ -17,7 +17,7 @@ from onesided.core.clock import Clock
 from onesided.core.errors import ConfigError
 from onesided.losses.risk import PURisk, nnpu_risk, risk_parts, upu_risk
 from onesided.methods import METHODS
-from onesided.methods.alignment import EMBEDDING
+from onesided.methods.base import EMBEDDING
 from onesided.methods.risk import Evidence, RiskConfig, RiskMethod
 from onesided.metrics.truth import TruthMetrics, truth_metrics
 from onesided.nets.build import BackboneConfig, build_backbone, seeded
