@@ -88,7 +88,7 @@ def test_the_contrast_grows_from_zero_with_the_epochs() -> None:
     assert half == pytest.approx(late * 5 / 9)
 
 
-def test_no_gradient_reaches_the_probabilities_that_teach() -> None:
+def test_no_gradient_reaches_the_probabilities_used_as_targets() -> None:
     ours = method()
     outputs = random_outputs(0)
     for tensor in outputs.tensors.values():
