@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import torch
 
 import onesided
-from onesided.run.folder import environment, read_json
-from onesided.storage.atomic import write_json
+from onesided.run.folder import environment
+from onesided.storage.atomic import read_json, write_json
 
 Origin = dict[str, Any]
 Content = dict[str, Any]

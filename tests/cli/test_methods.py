@@ -22,7 +22,7 @@ def test_the_quiet_list_is_names_only() -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_card_tells_the_citation_and_every_setting_with_its_meaning(name: str) -> None:
+def test_a_card_shows_the_citation_and_every_setting_with_its_meaning(name: str) -> None:
     card = json.loads(call("methods", name, "--json").out)
     assert card["citation"]
     assert set(card["settings"]) == set(METHODS[name].model_fields)
@@ -31,6 +31,16 @@ def test_a_card_tells_the_citation_and_every_setting_with_its_meaning(name: str)
     assert card["citation"] in shown
     for setting in card["settings"]:
         assert f"  {setting}: " in shown
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_card_shows_every_number_that_the_method_logs(name: str) -> None:
+    logs = json.loads(call("methods", name, "--json").out)["logs"]
+    assert set(logs) == set(METHODS[name].card.logs)
+    shown, page = call("methods", name).out, call("methods", name, "--markdown").out
+    for key, entry in logs.items():
+        assert f"  {key}: {entry['title']}. {entry['note']}" in shown
+        assert f"| `{key}` | {entry['title']} | {entry['note']} |" in page
 
 
 @pytest.mark.parametrize(("name", "nearest"), [("ncpo", "ncpu"), ("super", "supervised")])

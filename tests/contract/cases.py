@@ -121,5 +121,5 @@ def equal_states(first: Method, second: Method) -> bool:
 
 
 def with_other_truth(split: PUSplit) -> PUSplit:
-    """Return the same problem with the true classes turned round, where a method may not look."""
+    """Return the same problem with the true classes swapped, which most methods must not use."""
     return replace(split, train=replace(split.train, truth=1 - split.train.truth))

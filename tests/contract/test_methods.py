@@ -133,10 +133,10 @@ def log_without_times(folder: Path) -> list[dict[str, object]]:
 @every_case
 def test_truth_reaches_only_a_method_that_declares_it(case: Case) -> None:
     split = toy_split()
-    honest, blindfolded = build(case, split), build(case, split)
-    train(honest, split)
-    train(blindfolded, with_other_truth(split))
-    assert equal_states(honest, blindfolded) != METHODS[case.name].needs.truth
+    first, second = build(case, split), build(case, split)
+    train(first, split)
+    train(second, with_other_truth(split))
+    assert equal_states(first, second) != METHODS[case.name].needs.truth
 
 
 @every_case
@@ -226,7 +226,7 @@ def test_a_saved_model_scores_as_the_trained_one(case: Case, tmp_path: Path) -> 
 
 
 @every_case
-def test_the_card_says_what_people_ask(case: Case) -> None:
+def test_no_text_of_the_card_is_empty(case: Case) -> None:
     card = METHODS[case.name].card
     for text in (card.title, card.summary, card.citation, card.fidelity, card.good_at, card.bad_at):
         assert text.strip()

@@ -32,7 +32,7 @@ def with_negatives(split: PUSplit) -> PUSplit:
     assert split.test is not None
     rows = np.flatnonzero(split.test.truth == NEGATIVE)[:10]
     names = tuple(f"negative-{row}" for row in rows)
-    # One pool for all rows, as data that people bring has it.
+    # One pool for all rows, as in data of users.
     pool = np.concatenate([split.train.values.take(slice(None)), split.test.values.take(rows)])
     count = len(split.train)
     values = replace(split.train.values, pool=pool, index=np.arange(count))
@@ -48,21 +48,21 @@ def test_ncpu_ce_and_lagam_learn_from_known_negatives() -> None:
 
 
 @every_case
-def test_they_change_what_is_learnt(case: Case) -> None:
-    plain, taught = toy_split(), with_negatives(toy_split())
-    first, second = build(case, plain), build(case, taught)
+def test_known_negatives_change_the_weights(case: Case) -> None:
+    plain, with_known = toy_split(), with_negatives(toy_split())
+    first, second = build(case, plain), build(case, with_known)
     train(first, plain)
-    predictor = train(second, taught)
-    assert np.isfinite(predictor.scores(taught.train.values)).all()
+    predictor = train(second, with_known)
+    assert np.isfinite(predictor.scores(with_known.train.values)).all()
     weights = [method.state_dict()["classifier.weight"] for method in (first, second)]
     assert not torch.equal(*weights)
 
 
 @every_case
-def test_a_mask_that_marks_nobody_changes_no_bit(case: Case) -> None:
+def test_an_empty_mask_of_negatives_changes_no_bit(case: Case) -> None:
     without = toy_split()
-    nobody = np.zeros(len(without.train), dtype=bool)
-    marked = replace(without, train=replace(without.train, negative=nobody))
+    none = np.zeros(len(without.train), dtype=bool)
+    marked = replace(without, train=replace(without.train, negative=none))
     first, second = build(case, without), build(case, marked)
     train(first, without)
     train(second, marked)
@@ -103,7 +103,7 @@ def test_a_batch_says_which_rows_are_negative_and_gathering_keeps_it(case: Case)
 
 
 @pytest.mark.parametrize("name", ["ncpu", "lagam"])
-def test_a_sure_negative_is_taught_negative_whatever_the_votes(name: str) -> None:
+def test_a_known_negative_keeps_the_target_negative_whatever_the_votes(name: str) -> None:
     split = with_negatives(toy_split())
     method = build(Case(name), split)
     train(method, split)

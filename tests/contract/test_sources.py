@@ -112,7 +112,7 @@ def test_missing_files_are_named_with_where_to_get_them(name: str, tmp_path: Pat
 
 
 @every_source
-def test_people_are_told_what_it_is_and_on_which_terms(name: str) -> None:
+def test_every_data_set_has_a_title_a_summary_and_a_licence(name: str) -> None:
     entry = SOURCES[name]
     assert entry.title
     assert entry.summary

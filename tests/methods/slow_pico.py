@@ -8,7 +8,8 @@ from torch import Tensor
 
 from onesided.core.batch import Outputs, PUBatch
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.methods.pico import EMBEDDING, PiCOConfig
+from onesided.methods.base import EMBEDDING
+from onesided.methods.pico import PiCOConfig
 
 ROWS, BATCH, QUEUE = 12, 6, 8
 

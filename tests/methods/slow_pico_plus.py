@@ -10,7 +10,8 @@ from onesided.core.batch import Outputs, PUBatch
 from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.core.rng import numpy_generator
-from onesided.methods.pico import EMBEDDING, PiCOConfig
+from onesided.methods.base import EMBEDDING
+from onesided.methods.pico import PiCOConfig
 from tests.methods.slow_pico import BATCH, QUEUE, ROWS, mean
 
 Soft = tuple[float, float]
@@ -42,14 +43,14 @@ class SlowPiCOPlus:
         q, k = ([v / v.norm() for v in outputs[name]] for name in ("query", "key"))
         c = [0 if labelled[i] or f[i][0] > f[i][1] else 1 for i in range(BATCH)]
         sure = [self.reliable[rows[i]] or labelled[i] for i in range(BATCH)]
-        taught = []
+        chosen = []
         for i, row in enumerate(rows):
             near = [float(q[i] @ mu) for mu in self.prototypes]
             self.distance[row] = -near[c[i]]
             self._vote(row, 0 if labelled[i] or near[0] > near[1] else 1, clock)
             if labelled[i]:
                 self.targets[row] = (1.0, 0.0)
-            taught.append(self.targets[row] if sure[i] else self._guess(near))
+            chosen.append(self.targets[row] if sure[i] else self._guess(near))
         for i in range(BATCH):
             if sure[i]:
                 m = self.config.prototype_momentum
@@ -61,11 +62,11 @@ class SlowPiCOPlus:
         share = self.share(clock)
         terms = {
             "mixup": mean(
-                [entropy(blend(taught[i], taught[i ^ 1], share), mixed_f[i]) for i in range(BATCH)]
+                [entropy(blend(chosen[i], chosen[i ^ 1], share), mixed_f[i]) for i in range(BATCH)]
             ),
-            "reliable": 2 * mean([entropy(taught[i], f[i]) for i in range(BATCH) if sure[i]]),
+            "reliable": 2 * mean([entropy(chosen[i], f[i]) for i in range(BATCH) if sure[i]]),
             "unreliable": 0.1
-            * mean([entropy(taught[i], f[i]) for i in range(BATCH) if not sure[i]]),
+            * mean([entropy(chosen[i], f[i]) for i in range(BATCH) if not sure[i]]),
             "contrast": lam * self._careful(pool, late),
             "contrast_all": lam
             * 0.1

@@ -31,11 +31,11 @@ def toy_outcome(seed: int, prior: float, **settings: object) -> Outcome:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_with_the_true_prior_two_clouds_are_told_apart(seed: int) -> None:
+def test_with_the_true_prior_two_clouds_are_separated(seed: int) -> None:
     assert toy_outcome(seed, 0.4).accuracy >= 0.95
 
 
-def test_alignment_alone_tells_them_apart_too() -> None:
+def test_alignment_alone_separates_them_too() -> None:
     assert toy_outcome(0, 0.4, align_share=1.0).accuracy >= 0.95
 
 

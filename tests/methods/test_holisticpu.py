@@ -100,7 +100,7 @@ def test_observing_equals_the_loops_over_samples(variant: str, smoothing: float)
 
 
 @pytest.mark.parametrize("epoch", [0, 12, 24])
-def test_teaching_equals_the_loops_over_samples(epoch: int) -> None:
+def test_the_second_stage_equals_the_loops_over_samples(epoch: int) -> None:
     ours = method()
     pseudo = [float(row % 2) for row in range(ROWS)]
     ours.pseudo_labels.fill(torch.tensor(pseudo))
@@ -139,7 +139,7 @@ def test_half_of_every_batch_is_labelled() -> None:
 
 
 @pytest.mark.parametrize(("epochs", "lengths"), [(40, [15, 25]), (20, [15, 5]), (3, [2, 1])])
-def test_what_is_left_after_observing_is_for_teaching(epochs: int, lengths: list[int]) -> None:
+def test_all_epochs_after_observing_are_the_second_stage(epochs: int, lengths: list[int]) -> None:
     assert [stage.epochs for stage in method().plan(epochs)] == lengths
 
 
@@ -184,7 +184,7 @@ def test_batch_norm_sees_weak_and_strong_views_as_one_batch() -> None:
         ("first-epoch", OBSERVE, 1, True),
     ],
 )
-def test_the_released_loop_freezes_batch_norm_after_the_first_epoch_of_teaching(
+def test_the_released_loop_freezes_batch_norm_after_the_first_epoch_of_stage_two(
     statistics: str, stage: str, epoch: int, learns: bool
 ) -> None:
     ours = method(statistics=statistics)
@@ -198,7 +198,7 @@ def test_the_released_loop_freezes_batch_norm_after_the_first_epoch_of_teaching(
     assert outputs["weak"].requires_grad
 
 
-def test_teaching_starts_with_a_network_that_depends_on_the_seed_alone() -> None:
+def test_the_second_stage_starts_with_weights_that_depend_on_the_seed_alone() -> None:
     first, second = method(), method()
     with torch.no_grad():
         for parameter in second.parameters():
@@ -207,7 +207,7 @@ def test_teaching_starts_with_a_network_that_depends_on_the_seed_alone() -> None
             buffer.add_(1)
     before = [p.clone() for p in first.classifier.parameters()]
     for one in (first, second):
-        one._start_afresh()
+        one._reset_weights()
     for part in ("backbone", "classifier"):
         fresh = dict(first.get_submodule(part).named_parameters())
         for name, value in second.get_submodule(part).named_parameters():
@@ -222,5 +222,5 @@ def test_batch_norm_starts_afresh_too() -> None:
     for norm in norms:
         assert norm.running_mean is not None
         norm.running_mean.fill_(3.0)
-    ours._start_afresh()
+    ours._reset_weights()
     assert all(norm.running_mean is not None and not norm.running_mean.any() for norm in norms)

@@ -123,7 +123,7 @@ def toy_run(seed: int, *, momentum: float, learning_rate: float) -> tuple[float,
 
 
 @pytest.mark.parametrize("seed", [0, 2])
-def test_a_network_watched_while_it_learns_tells_two_clouds_apart(seed: int) -> None:
+def test_trends_recorded_in_slow_training_separate_two_clouds(seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         accuracy, right = toy_run(seed, momentum=0.95, learning_rate=0.002)
@@ -133,7 +133,7 @@ def test_a_network_watched_while_it_learns_tells_two_clouds_apart(seed: int) -> 
 
 def test_a_network_that_learned_before_it_was_watched_gives_wrong_labels() -> None:
     # Expected to fail: the trend of what is settled already is noise.
-    with pytest.warns(UserWarning, match="When HolisticPU first looked"):
+    with pytest.warns(UserWarning, match="At HolisticPU's first recording"):
         accuracy, right = toy_run(1, momentum=0.8, learning_rate=0.1)
     assert right <= 0.7
     assert accuracy <= 0.8

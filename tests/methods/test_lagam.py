@@ -12,7 +12,8 @@ from onesided.core.clock import Clock
 from onesided.core.config import Settings
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.engine.train_config import TrainConfig
-from onesided.methods.lagam import EMBEDDING, LaGAM, LaGAMConfig
+from onesided.methods.base import EMBEDDING
+from onesided.methods.lagam import LaGAM, LaGAMConfig
 from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from onesided.run.presets import recipe_settings
 from tests.methods.slow_lagam import BATCH, ROWS, SlowLaGAM
@@ -112,12 +113,12 @@ def test_during_warm_up_unlabelled_rows_are_negative_and_nothing_is_grouped() ->
 
 
 def test_a_batch_in_which_nothing_is_positive_is_passed_over() -> None:
-    nobody = torch.zeros(BATCH, dtype=torch.bool)
-    batch = replace(full_batch(1), row=torch.arange(3, 3 + BATCH), labelled=nobody)
+    none = torch.zeros(BATCH, dtype=torch.bool)
+    batch = replace(full_batch(1), row=torch.arange(3, 3 + BATCH), labelled=none)
     ours, losses = losses_at(5, batch)
     assert float(losses.total) == 0
     assert float(losses.watched["passed_over"]) == 1
-    assert not ours.labels.current(batch.row, nobody)[:, POSITIVE].any()
+    assert not ours.labels.current(batch.row, none)[:, POSITIVE].any()
 
 
 @pytest.mark.parametrize("label", [POSITIVE, NEGATIVE])
@@ -156,7 +157,9 @@ def test_copies_of_the_clean_batch_from_other_processes_change_nothing() -> None
 
 def views(count: int, seed: int) -> dict[str, Tensor]:
     draw = torch.Generator().manual_seed(seed)
-    return {role: torch.rand(count, 2, generator=draw).double() for role in LaGAM.views}
+    return {
+        role: torch.rand(count, 2, generator=draw).double() for role in ("weak", "strong", "plain")
+    }
 
 
 def image_batch(count: int = BATCH) -> PUBatch:

@@ -12,7 +12,7 @@ from onesided.core.batch import DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
 from onesided.core.errors import ConfigError
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.methods.alignment import EMBEDDING
+from onesided.methods.base import EMBEDDING
 from onesided.methods.ncpu import NcPU, NcPUConfig
 from onesided.nets.build import BackboneConfig, build_backbone, seeded
 
@@ -269,20 +269,20 @@ def test_entropy_ramps_up_over_the_warm_up() -> None:
 
 @pytest.mark.parametrize("variant", list(VARIANTS))
 @pytest.mark.parametrize("rule", ["none", "prototype", "prototype+threshold", "phantom"])
-def test_labelled_positives_are_taught_positive_at_every_step(variant: str, rule: str) -> None:
+def test_labelled_positives_have_the_target_positive_at_every_step(variant: str, rule: str) -> None:
     ours = method(variant=variant, disambiguation=rule)
     for step in range(8):
         batch = random_batch(step)
         ours.loss(random_outputs(step), batch, at(step // 2))
-        nobody = torch.zeros(BATCH, dtype=torch.bool)
-        target = ours.targets.read(batch.row, batch.labelled, nobody)
+        none = torch.zeros(BATCH, dtype=torch.bool)
+        target = ours.targets.read(batch.row, batch.labelled, none)
         assert torch.equal(
             target[batch.labelled, POSITIVE],
             torch.ones(int(batch.labelled.sum()), dtype=torch.float64),
         )
 
 
-def test_without_alignment_the_branch_is_not_taught() -> None:
+def test_without_alignment_the_branch_is_not_trained() -> None:
     _, losses = losses_at(3, alignment="none")
     assert float(losses.terms["alignment"]) == 0
 

@@ -9,7 +9,8 @@ from onesided.core.clock import Clock
 from onesided.core.config import Settings
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.engine.train_config import TrainConfig
-from onesided.methods.pico import EMBEDDING, PiCO, PiCOConfig
+from onesided.methods.base import EMBEDDING
+from onesided.methods.pico import PiCO, PiCOConfig
 from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from onesided.run.presets import recipe_settings
 from onesided.state.prototypes import Prototypes
@@ -165,22 +166,22 @@ def test_classification_gives_the_numbers_computed_by_hand(
     assert float(loss) == pytest.approx(value, abs=1e-8)
 
 
-def taught(ours: PiCO, rows: Tensor) -> Tensor:
+def target_of(ours: PiCO, rows: Tensor) -> Tensor:
     return ours.targets.current(rows, rows < 3)[:, POSITIVE]
 
 
 @EVERY_VARIANT
-def test_labelled_positives_are_taught_positive_at_every_step(variant: str) -> None:
+def test_labelled_positives_have_the_target_positive_at_every_step(variant: str) -> None:
     ours = method(variant=variant)
     for step in range(8):
         ours.loss(random_outputs(step), random_batch(step), at(step))
-        assert taught(ours, torch.arange(3)).tolist() == [1, 1, 1]
+        assert target_of(ours, torch.arange(3)).tolist() == [1, 1, 1]
 
 
 def test_during_warm_up_targets_stand_still_while_prototypes_and_queue_move() -> None:
     ours = method(warmup_epochs=5)
     ours.loss(random_outputs(0), random_batch(0), at(4))
-    assert not taught(ours, torch.arange(3, ROWS)).any()
+    assert not target_of(ours, torch.arange(3, ROWS)).any()
     assert ours.prototypes.vectors.any()
     assert (ours.queue.read()[1] != UNKNOWN).sum() == BATCH
 
@@ -194,7 +195,7 @@ def test_the_first_votes_of_all_are_ties_and_fall_to_negative() -> None:
 @pytest.mark.parametrize(("start", "positive"), [("negative", 0.0), ("uniform", 0.5)])
 def test_unlabelled_rows_start_as_asked(start: str, positive: float) -> None:
     rows = torch.arange(3, ROWS)
-    assert taught(method(start=start), rows).tolist() == [positive] * (ROWS - 3)
+    assert target_of(method(start=start), rows).tolist() == [positive] * (ROWS - 3)
 
 
 def test_without_labelled_rows_the_classes_can_change_places() -> None:

@@ -10,7 +10,8 @@ from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
 from onesided.core.config import Settings
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
-from onesided.methods.pico import EMBEDDING, PiCOConfig
+from onesided.methods.base import EMBEDDING
+from onesided.methods.pico import PiCOConfig
 from onesided.methods.pico_plus import PiCOPlus
 from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from tests.methods.slow_pico import BATCH, QUEUE, ROWS
@@ -41,7 +42,7 @@ def method(**settings: object) -> PiCOPlus:
 def no_sweep(
     function: object, *, view: Augment = Augment.PLAIN, of: str = "train"
 ) -> tuple[Tensor, Tensor]:
-    raise AssertionError("PiCO+ judges rows by what it saw, without looking at all again")
+    raise AssertionError("PiCO+ needs no sweep: it uses the distances recorded in training")
 
 
 def random_outputs(seed: int) -> Outputs:
@@ -101,7 +102,7 @@ def test_sixteen_steps_equal_the_loops_over_samples(share: float) -> None:
     assert ours.reliability.reliable.tolist() == slow.reliable
 
 
-def test_the_warm_up_is_picos_with_rows_measured_and_not_judged() -> None:
+def test_the_warm_up_is_that_of_pico_with_distances_recorded() -> None:
     ours = method(warmup_epochs=5)
     plain = PiCOConfig.from_settings({**SMALL, "refinement": "none", "warmup_epochs": 5}).build(
         DataFacts(rows=ROWS, labelled=3, sample_shape=(2,)), ours.backbone
@@ -119,13 +120,13 @@ def test_the_warm_up_is_picos_with_rows_measured_and_not_judged() -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
-def test_a_batch_in_which_nobody_is_reliable_or_everybody_gives_numbers(share: float) -> None:
+def test_a_batch_with_no_reliable_row_or_only_reliable_rows_gives_numbers(share: float) -> None:
     ours = method(reliable_share=share)
-    nobody = torch.zeros(BATCH, dtype=torch.bool)
+    none = torch.zeros(BATCH, dtype=torch.bool)
     run(ours, 3)
     ours.begin_epoch(at(3), no_sweep)
     for epoch in (3, 5):
-        batch = replace(random_batch(9), labelled=nobody)
+        batch = replace(random_batch(9), labelled=none)
         losses = ours.loss(random_outputs(9), batch, at(epoch))
         assert torch.isfinite(losses.total)
         empty = losses.terms["reliable" if share == 0 else "unreliable"]
@@ -139,7 +140,7 @@ def test_only_reliable_rows_move_the_prototypes() -> None:
     assert not ours.prototypes.vectors.any()
 
 
-def test_labelled_positives_are_reliable_and_taught_positive_at_every_step() -> None:
+def test_labelled_positives_are_reliable_and_have_the_target_positive_at_every_step() -> None:
     ours = method(reliable_share=0.0)
     run(ours, 4)
     known = torch.arange(3)

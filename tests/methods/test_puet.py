@@ -21,7 +21,7 @@ FIFTY = PUETConfig(trees=50)
 
 
 @dataclass(frozen=True)
-class Judged:
+class Evaluated:
     """How well the trees do on new samples."""
 
     accuracy: float
@@ -42,10 +42,10 @@ def trained(
     return method
 
 
-def judged(method: PUET, data: Clouds) -> Judged:
+def evaluated(method: PUET, data: Clouds) -> Evaluated:
     called = method.scores(data.test.values.take(slice(None))) > 0.5
     truth = data.test.truth == POSITIVE
-    return Judged(float((called == truth).mean()), float(called[truth].mean()))
+    return Evaluated(float((called == truth).mean()), float(called[truth].mean()))
 
 
 def depth_of(method: PUET) -> int:
@@ -69,7 +69,7 @@ def test_the_defaults_are_the_published_ones() -> None:
 def test_fifty_trees_find_the_boundary_between_two_clouds(seed: int) -> None:
     data = clouds(seed)
     method = trained(data, seed=seed)
-    assert judged(method, data).accuracy > 0.95
+    assert evaluated(method, data).accuracy > 0.95
     assert method.forest is not None
     leaves = (method.forest.feature < 0).sum() / 50
     assert 35 <= leaves <= 70
@@ -80,7 +80,7 @@ def test_fifty_trees_find_the_boundary_between_two_clouds(seed: int) -> None:
 def test_logistic_risk_finds_it_too(estimator: Estimator) -> None:
     data = clouds(0)
     config = PUETConfig(trees=50, estimator=estimator, loss="logistic")
-    assert judged(trained(data, config), data).accuracy > 0.95
+    assert evaluated(trained(data, config), data).accuracy > 0.95
 
 
 def test_unbiased_quadratic_trees_learn_the_labels_by_heart() -> None:
@@ -88,15 +88,15 @@ def test_unbiased_quadratic_trees_learn_the_labels_by_heart() -> None:
     # and what remains around them is called negative.
     data = clouds(0)
     unbiased, safe = trained(data, PUETConfig(trees=50, estimator="upu")), trained(data)
-    assert judged(unbiased, data).recall < 0.3
-    assert judged(safe, data).recall > 0.9
+    assert evaluated(unbiased, data).recall < 0.3
+    assert evaluated(safe, data).recall > 0.9
     known = data.train.values.take(slice(None))[data.train.labelled]
     assert (unbiased.scores(known) > 0.5).all()
 
 
 def test_a_prior_that_is_too_high_calls_more_samples_positive() -> None:
     data = clouds(0)
-    low, right, high = (judged(trained(data, prior=prior), data) for prior in (0.2, 0.4, 0.6))
+    low, right, high = (evaluated(trained(data, prior=prior), data) for prior in (0.2, 0.4, 0.6))
     assert low.recall < right.recall < high.recall
     assert right.accuracy > max(low.accuracy, high.accuracy)
 

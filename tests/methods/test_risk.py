@@ -17,7 +17,7 @@ from onesided.core.clock import Clock
 from onesided.core.errors import ConfigError
 from onesided.losses.risk import PURisk, nnpu_risk, risk_parts, upu_risk
 from onesided.methods import METHODS
-from onesided.methods.alignment import EMBEDDING
+from onesided.methods.base import EMBEDDING
 from onesided.methods.risk import Evidence, RiskConfig, RiskMethod
 from onesided.metrics.truth import TruthMetrics, truth_metrics
 from onesided.nets.build import BackboneConfig, build_backbone, seeded
@@ -246,7 +246,7 @@ def test_a_prior_that_is_no_share_is_refused(name: str) -> None:
 def test_imbpu_warns_of_a_prior_near_one(prior: float, warned: bool) -> None:
     backbone = build_backbone(BackboneConfig(), (3,), [0.0] * 3, [1.0] * 3)
     facts = DataFacts(rows=20, labelled=5, sample_shape=(3,), prior=prior)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         METHODS["imbpu"].from_settings({}).build(facts, backbone)
-    assert any("multiplies the few negatives" in str(one.message) for one in told) == warned
+    assert any("multiplies the few negatives" in str(one.message) for one in caught) == warned

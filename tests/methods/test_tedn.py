@@ -165,7 +165,7 @@ def test_the_top_share_of_training_rows_is_rejected() -> None:
     assert float(first[POSITIVES:][kept[POSITIVES:]].max()) < float(first[~kept].min())
 
 
-def test_during_the_warm_start_the_prior_is_told_and_nothing_is_rejected() -> None:
+def test_during_the_warm_start_the_prior_is_logged_and_nothing_is_rejected() -> None:
     ours, data = untrained(warmup_epochs=3)
     ranking_by_first_coordinate(ours)
     for epoch, estimated in ((0, False), (1, True), (2, True)):
@@ -176,7 +176,7 @@ def test_during_the_warm_start_the_prior_is_told_and_nothing_is_rejected() -> No
     assert not ours.kept.keep.all()
 
 
-def test_a_prior_of_zero_rejects_nobody() -> None:
+def test_a_prior_of_zero_rejects_no_row() -> None:
     ours, data = untrained(warmup_epochs=1)
     ranking_by_first_coordinate(ours)
     far_apart = data.held_out.values.take(slice(None))
@@ -238,7 +238,7 @@ def trained(seed: int) -> tuple[TEDn, Clouds]:
     return ours, data
 
 
-def test_the_two_clouds_are_told_apart_and_counted() -> None:
+def test_the_two_clouds_are_separated_and_counted() -> None:
     ours, data = trained(seed=1)
     assert data.accuracy(ours) > 0.965
     assert 0.35 < float(ours.prior) < 0.44

@@ -130,7 +130,7 @@ def test_half_of_every_batch_is_labelled() -> None:
     assert method().batching == Stratified(4)
 
 
-def test_the_prior_bound_is_told() -> None:
+def test_the_prior_bound_is_logged() -> None:
     losses = step_of(method(), random_batch(2), at(0))
     assert float(losses.watched["prior_bound"]) == pytest.approx(
         math.exp(losses.terms["variational"].item())

@@ -204,7 +204,7 @@ def training_bound(ours: VPU, data: Clouds) -> float:
     return math.exp(loss_of(logits[:, POSITIVE] - logits[:, NEGATIVE], data.train))
 
 
-def test_the_two_clouds_are_told_apart_and_the_bound_lies_above_the_prior() -> None:
+def test_the_two_clouds_are_separated_and_the_bound_lies_above_the_prior() -> None:
     bounds = []
     for weight in (0.0, 0.03, 0.3):
         ours, data = trained(weight, seed=1)

@@ -12,7 +12,7 @@ from onesided.core.config import Settings
 from onesided.core.errors import ConfigError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.engine.train_config import TrainConfig
-from onesided.methods.wsc import EMBEDDING, WSC, WSCConfig
+from onesided.methods.wsc import WSC, WSC_EMBEDDING, WSCConfig
 from onesided.nets.build import BackboneConfig, build_backbone, seeded
 from onesided.run.presets import recipe_settings
 from onesided.state.transition import KnownTransition, LearnedTransition
@@ -39,7 +39,9 @@ def random_outputs(seed: int) -> Outputs:
         return 2 * torch.randn(*shape, generator=draw, dtype=torch.float64)
 
     logits = {name: normal(BATCH, 2) for name in ("logits", "first_logits", "second_logits")}
-    return Outputs({**logits, **{name: normal(BATCH, EMBEDDING) for name in ("first", "second")}})
+    return Outputs(
+        {**logits, **{name: normal(BATCH, WSC_EMBEDDING) for name in ("first", "second")}}
+    )
 
 
 def random_batch(seed: int) -> PUBatch:
@@ -86,7 +88,7 @@ def test_the_contrast_grows_from_zero_with_the_epochs() -> None:
     assert half == pytest.approx(late * 5 / 9)
 
 
-def test_no_gradient_reaches_the_probabilities_that_teach() -> None:
+def test_no_gradient_reaches_the_probabilities_used_as_targets() -> None:
     ours = method()
     outputs = random_outputs(0)
     for tensor in outputs.tensors.values():

@@ -91,7 +91,7 @@ def learn(
             now = Clock(seed, "train", epoch, epochs, step, len(batches))
             batch = _batch(method, data, rows, draw)
             descend(method.loss(method(batch, now), batch, now), optimizer, train.clip)
-    return _judged(method, data)
+    return _evaluated(method, data)
 
 
 def untrained(config: MethodConfig, data: TwoClouds, seed: int) -> GradientMethod:
@@ -162,7 +162,7 @@ def _sweep_over(method: GradientMethod, data: TwoClouds) -> Callable[..., tuple[
     return sweep
 
 
-def _judged(method: GradientMethod, data: TwoClouds) -> Learned:
+def _evaluated(method: GradientMethod, data: TwoClouds) -> Learned:
     with evaluating(method):
         called = method.classify(data.test).argmax(dim=1)
     truth = data.test_truth

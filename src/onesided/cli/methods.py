@@ -1,6 +1,7 @@
-"""`onesided methods`: what there is, and what each asks for."""
+"""`onesided methods`: the methods, what each needs, its settings and what it logs."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
@@ -12,33 +13,45 @@ if TYPE_CHECKING:
 
 NEEDS = {
     "prior": "the share of positives among the unlabelled items (`--prior`, else estimated)",
-    "held_out": "positives and unlabelled items that are kept out of training",
-    "clean": "a few items of both classes whose class is sure",
+    "held_out": "held-out positives and unlabelled items",
+    "clean": "a few items of known class, of both classes",
     "truth": "the true class of every training item",
 }
 """What a method must be given beyond positives and unlabelled items, in words."""
 
 ONLY_P_AND_U = "positives and unlabelled items only"
 NEGATIVES = {
-    True: "learned from as sure negatives",
-    False: "kept out of training, used to measure false alarms",
+    True: "used in training, as certain negatives",
+    False: "not used in training, only to measure false alarms",
 }
 
 HEAD = """# Methods
 
-Every method by its card. This page is made from the code: `onesided methods --markdown`; the same
-card in a terminal: `onesided methods ncpu`. Which to take: the default, NcPU, unless its card says
-that it is bad at what you have; then compare on your data with `--compare`. What was measured is in
-[benchmarks](benchmarks/methods.md), and where papers and released code part in
+This page is generated from the code by `onesided methods --markdown`. In a terminal,
+`onesided methods ncpu` prints the same about one method. Start with the default, NcPU. If NcPU is
+bad at data like yours, compare methods on your data with `--compare`. Measured results are in
+[benchmarks](benchmarks/methods.md). Differences between papers and released code are in
 [differences](differences.md).
 
-All of it is written from publications and descriptions, under Apache-2.0. The line *Licence* tells
-the terms of the authors' own code, for those who want to look at it.
+All methods are written from publications and descriptions, under Apache-2.0. The line *Licence*
+names the terms of the authors' own code, for readers who want to use it.
+"""
+
+LOG_TABLE = """
+<details>
+<summary>Log</summary>
+
+| in `log.jsonl` | title in the report | meaning |
+|---|---|---|
+{rows}
+</details>
 """
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One method, in full.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="One method, in detail.")
+    ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the page docs/methods.md.")
     ] = False,
@@ -47,7 +60,7 @@ def methods(
 ) -> None:
     """List the methods, or describe one of them.
 
-    What each needs (a prior, held-out data, truth), its settings, and how to cite it.
+    What each needs (a prior, held-out data, truth), its settings, what it logs, how to cite it.
 
     Example: onesided methods nnpu
     """
@@ -77,7 +90,7 @@ def methods(
 
 
 def card_of(key: str, config: "type[MethodConfig]") -> dict[str, Any]:
-    """Return the whole description of a method, as plain values."""
+    """Return the card of a method and its settings, as plain values."""
     card = config.card
     settings = {
         field: {"default": info.default, "meaning": " ".join((info.description or "").split())}
@@ -97,11 +110,12 @@ def card_of(key: str, config: "type[MethodConfig]") -> dict[str, Any]:
         "citation": card.citation,
         "licence": card.licence,
         "settings": settings,
+        "logs": {name: asdict(logged) for name, logged in card.logs.items()},
     }
 
 
 def variant_field(config: "type[MethodConfig]") -> str:
-    """Return the setting that takes the names of a card's variants."""
+    """Return the setting whose values are the variants of the card."""
     names = set(config.card.variants)
     fields = config.model_fields.items()
     (field,) = [key for key, info in fields if names <= set(get_args(info.annotation))]
@@ -109,15 +123,17 @@ def variant_field(config: "type[MethodConfig]") -> str:
 
 
 def _words(value: Any) -> str:  # noqa: ANN401 - any cell of a card
-    if isinstance(value, dict):
-        lines = []
-        for key, entry in value.items():
-            text = f"{entry['meaning']} [{entry['default']}]" if isinstance(entry, dict) else entry
-            lines.append(f"\n  {key}: {text}")
-        return "".join(lines)
-    if isinstance(value, list):
-        return ", ".join(value) or "P and U only"
-    return str(value)
+    match value:
+        case {"meaning": meaning, "default": default}:
+            return f"{meaning} [{default}]"
+        case {"title": title, "note": note}:
+            return f"{title}. {note}"
+        case dict():
+            return "".join(f"\n  {key}: {_words(entry)}" for key, entry in value.items()) or "none"
+        case list():
+            return ", ".join(value) or "P and U only"
+        case _:
+            return str(value)
 
 
 def markdown_page(cards: Mapping[str, Mapping[str, Any]]) -> str:
@@ -143,6 +159,10 @@ def _section(card: Mapping[str, Any]) -> str:
         f"| `{name}` | `{_plain(setting['default'])}` | {_cell(setting['meaning'])} |\n"
         for name, setting in card["settings"].items()
     )
+    logged = "".join(
+        f"| `{name}` | {_cell(entry['title'])} | {_cell(entry['note'])} |\n"
+        for name, entry in card["logs"].items()
+    )
     return (
         f"## {card['title']}\n\n{card['summary']}\n\n"
         f"- **Needs**: {needs}.\n"
@@ -155,7 +175,7 @@ def _section(card: Mapping[str, Any]) -> str:
         f"- **Licence**: {card['licence']}\n\n"
         "<details>\n<summary>Settings</summary>\n\n"
         f"| `method.` | default | meaning |\n|---|---|---|\n{settings}\n</details>\n"
-    )
+    ) + (logged and LOG_TABLE.format(rows=logged))
 
 
 def _plain(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Every method by name. Names exist only here and at the door; Python takes objects."""
+"""Every method by name."""
 
 from collections.abc import Mapping
 
@@ -11,13 +11,7 @@ from onesided.methods.lagam import LaGAMConfig
 from onesided.methods.ncpu import NcPUConfig
 from onesided.methods.pico import PiCOConfig
 from onesided.methods.puet import PUETConfig
-from onesided.methods.risk import (
-    CEConfig,
-    ImbPUConfig,
-    NNPUConfig,
-    SupervisedConfig,
-    UPUConfig,
-)
+from onesided.methods.risk import CEConfig, ImbPUConfig, NNPUConfig, SupervisedConfig, UPUConfig
 from onesided.methods.tedn import TEDnConfig
 from onesided.methods.vpu import VPUConfig
 from onesided.methods.wsc import WSCConfig
@@ -41,7 +35,7 @@ METHODS: Mapping[str, type[MethodConfig]] = {
 
 
 def method_named(name: str) -> type[MethodConfig]:
-    """Return the settings class of a method, or say which name was probably meant."""
+    """Return the settings class of a method; the error suggests the nearest name."""
     if name not in METHODS:
         raise ConfigError(f"There is no method '{name}'.{nearest(name, METHODS)}")
     return METHODS[name]

@@ -1,15 +1,15 @@
-"""The alignment branch: representations learnt beside any classification risk.
+"""The alignment branch: learns representations beside any classification risk.
 
 BYOL's two networks (section 3.1 of the NcPU paper): the online network turns a view into
-a `query`, a slowly following target network turns another view into a `key`, and an
+a `query`. The target network, a moving average of it, turns another view into a `key`. An
 alignment loss pulls queries towards the keys of their own class. NcPU is this branch
-beside its pseudo targets; beside uPU, nnPU or cross entropy it is the plug-in of Table 3.
+with its pseudo targets; with uPU, nnPU or cross entropy it is the plug-in of Table 3.
 """
 
 from typing import Literal
 
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -21,14 +21,14 @@ from onesided.losses.alignment import (
     robust_alignment_loss,
     self_alignment_loss,
 )
-from onesided.methods.base import MethodConfig
+from onesided.methods.base import EMBEDDING, MethodConfig
+from onesided.methods.shapes import Embeddings, PairMask, Scalar
 from onesided.nets.heads import predictor, projector
 from onesided.nets.momentum import TargetNetwork
 from onesided.nets.standardise import Backbone
 
 Alignment = Literal["none", "self", "class", "robust"]
 
-EMBEDDING = 128
 ALIGNED_VIEWS = {"query": Augment.STRONG, "key": Augment.STRONG}
 
 
@@ -36,12 +36,12 @@ class AlignmentConfig(MethodConfig):
     """Settings of the alignment branch."""
 
     alignment: Alignment = "robust"
-    """Which pairs are pulled together, and how: none; self, a sample with itself (Eq. 4);
-    class, all of one class (Eq. 5); robust, the same trusting close pairs more (Eq. 7)."""
+    """Which pairs are pulled together: none; self, a sample with itself (Eq. 4); class, all of
+    one class (Eq. 5); robust, all of one class, close pairs with larger gradients (Eq. 7)."""
     alignment_weight: float = Field(default=50.0, ge=0)
     """Weight of the alignment loss, w_r in Eq. 14."""
     pair_threshold: float = Field(default=0.5, ge=0, le=1)
-    """Agreement f_i . f_j from which two samples count as one class; one half means the same
+    """Agreement f_i . f_j from which two samples count as one class; 0.5 means the same
     predicted class. The appendix study uses 0.2."""
     encoder_momentum: float = Field(default=0.99, ge=0, lt=1)
     """Momentum of the target network per step, eta."""
@@ -54,7 +54,7 @@ class AlignmentConfig(MethodConfig):
     """Hidden units of the projector."""
 
     def budget_learning_rate(self) -> float:
-        """Return a small rate with alignment: w_r multiplies how fast representations move."""
+        """Return a small rate with alignment, because w_r multiplies the gradients."""
         return super().budget_learning_rate() if self.alignment == "none" else 0.002
 
 
@@ -64,52 +64,37 @@ class AlignmentBranch(nn.Module):
     def __init__(self, backbone: Backbone, config: AlignmentConfig) -> None:
         super().__init__()
         self.config = config
-        normalisation = backbone.normalisation
-        self.projector = projector(
-            backbone.width,
-            hidden=config.projector_width,
-            out=EMBEDDING,
-            normalisation=normalisation,
-        )
-        self.predictor = predictor(EMBEDDING, normalisation=normalisation)
+        width, norm = config.projector_width, backbone.normalisation
+        self.projector = projector(backbone.width, hidden=width, out=EMBEDDING, normalisation=norm)
+        self.predictor = predictor(EMBEDDING, normalisation=norm)
         self.target = TargetNetwork(backbone, self.projector)
 
-    def forward(
-        self, backbone: Backbone, batch: PUBatch
-    ) -> tuple[Float[Tensor, "batch dim"], Float[Tensor, "batch dim"]]:
+    def forward(self, backbone: Backbone, batch: PUBatch) -> tuple[Embeddings, Embeddings]:
         """Return the normalised queries q~ and keys k~ of this shard."""
         query = self.queries(backbone(batch.views["query"]))
         momentum = self.config.encoder_momentum
         _, key = self.keys(backbone, batch.views["key"], momentum=momentum)
         return query, key
 
-    def queries(self, features: Float[Tensor, "batch width"]) -> Float[Tensor, "batch dim"]:
+    def queries(self, features: Float[Tensor, "batch width"]) -> Embeddings:
         """Return the normalised queries q~ of features of the online network."""
         return F.normalize(self.predictor(self.projector(features)).float(), dim=1)
 
     def keys(
         self, backbone: Backbone, samples: Float[Tensor, "batch *sample"], *, momentum: float
-    ) -> tuple[Float[Tensor, "batch width"], Float[Tensor, "batch dim"]]:
-        """Let the target network follow; return its features and the normalised keys k~."""
+    ) -> tuple[Float[Tensor, "batch width"], Embeddings]:
+        """Update the target network; return its features and the normalised keys k~."""
         self.target.follow(backbone, self.projector, momentum=momentum)
         features, key = self.target.layers(samples)
         return features, F.normalize(key.float(), dim=1)
 
-    def loss(
-        self,
-        query: Float[Tensor, "batch dim"],
-        key: Float[Tensor, "batch dim"],
-        same_class: Bool[Tensor, "batch batch"],
-    ) -> Float[Tensor, ""]:
-        """Return the alignment loss that the settings ask for, without its weight."""
+    def loss(self, query: Embeddings, key: Embeddings, same_class: PairMask) -> Scalar:
+        """Return the alignment loss of the settings (Eq. 4, 5 or 7), without its weight."""
         match self.config.alignment:
             case "robust":
+                bound, self_pair = self.config.bound, self.config.self_pair
                 return robust_alignment_loss(
-                    query,
-                    key,
-                    same_class,
-                    bound=self.config.bound,
-                    self_pair=self.config.self_pair,
+                    query, key, same_class, bound=bound, self_pair=self_pair
                 )
             case "class":
                 return class_alignment_loss(query, key, same_class)

@@ -1,34 +1,41 @@
-"""The two contracts a method can sign, and what it may ask for.
+"""The two contracts of a method, what it may need, its settings and their variants.
 
 Five laws, each with a test over every method (tests/contract):
 
 1. `forward` touches parameters; `loss` touches outputs and buffers only.
 2. State per sample is a buffer of length `facts.rows` addressed by `batch.row`; state per
-   class or scalar is a buffer too. So it is in the `state_dict`, so in the checkpoint.
+   class or scalar is a buffer too. So it is in the `state_dict` and in the checkpoint.
 3. Updates of state use whole-batch tensors only, so that replicas stay equal.
 4. `loss` runs in float32 outside autocast; only `forward` may be half precision.
-5. A method asks the `Clock` for time and `core.rng` for randomness; it never counts
-   steps and never calls the global random generator.
+5. Time comes from the `Clock`, randomness from `core.rng`. A method never counts steps
+   and never uses the global random generator.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Shaped
+from pydantic import model_validator
 from torch import Tensor, nn
 
 from onesided.core.batch import Augment, Batching, DataFacts, Losses, Mixed, Outputs, PUBatch
 from onesided.core.clock import Clock, Stage, Sweep
 from onesided.core.config import Config, Settings
+from onesided.losses.classification import mean_or_zero
 from onesided.methods.logged import Logged
+from onesided.methods.shapes import RowMask, RowValues
 from onesided.nets.standardise import Backbone
+
+EMBEDDING = 128
+"""Length of the embeddings that are compared, as published for all methods but WSC."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a method must be given beyond P and U; everything here costs users something."""
+    """What a method must be given beyond P and U; each of these costs users something."""
 
     prior: bool = False
     held_out: bool = False
@@ -38,18 +45,18 @@ class Needs:
 
 @dataclass(frozen=True)
 class Card:
-    """What `onesided methods NAME` tells: one place, beside the method it describes.
+    """What `onesided methods NAME` prints about a method.
 
     Attributes:
         title: Name as people write it.
         summary: One sentence.
         citation: Authors, title, venue, year.
         fidelity: How this implementation relates to the publication and its code.
-        licence: Under which terms the authors gave out their code, of which we hold none.
+        licence: Terms of the authors' code, of which nothing is here.
         good_at: When to choose it.
-        bad_at: When not to.
-        variants: Variant name to what it means.
-        logs: Name of every number it logs, of any variant, to what it means.
+        bad_at: When not to choose it.
+        variants: Meaning of each variant.
+        logs: Meaning of each number that any variant logs.
     """
 
     title: str
@@ -64,10 +71,10 @@ class Card:
 
 
 class GradientMethod(nn.Module):
-    """A method that learns by descending a loss, batch by batch.
+    """A method that minimises a loss by gradient descent, batch by batch.
 
-    `forward` and `loss` are to be written. A method that keeps a `backbone` and a
-    `classifier` has its inference for free.
+    A subclass writes `forward` and `loss`. If it has a `backbone` and a `classifier`, the
+    inference below works for it.
     """
 
     views: Mapping[str, Augment] = {"classify": Augment.WEAK}
@@ -75,6 +82,8 @@ class GradientMethod(nn.Module):
     needs: Needs = Needs()
     backbone: Backbone
     classifier: nn.Linear
+    inference_parts: tuple[str, ...] = ("backbone.", "classifier.")
+    """Beginnings of the names that `inference_state` keeps."""
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
         """Run the networks on this shard of the batch."""
@@ -96,26 +105,39 @@ class GradientMethod(nn.Module):
 
     def inference_state(self) -> dict[str, Tensor]:
         """Return the part of the state that `classify` and `embed` need."""
-        parts = ("backbone.", "classifier.")
-        return {name: value for name, value in self.state_dict().items() if name.startswith(parts)}
+        kept = self.inference_parts
+        return {name: value for name, value in self.state_dict().items() if name.startswith(kept)}
 
     def plan(self, epochs: int) -> Sequence[Stage]:
-        """Divide the run into stages; by default there is one."""
+        """Divide the run into stages. Default: one stage."""
         return [Stage("train", epochs)]
 
     def begin_stage(self, stage: Stage, sweep: Sweep) -> None:
-        """Prepare a stage; not called again when the stage is resumed."""
+        """Prepare a stage. It is not called again when the stage is resumed."""
 
     def begin_epoch(self, clock: Clock, sweep: Sweep) -> None:
-        """Prepare an epoch; not called again when the epoch is resumed."""
+        """Prepare an epoch. It is not called again when the epoch is resumed."""
 
     def finish(self, sweep: Sweep) -> None:
-        """Do what can only be done after the last epoch, for example set a scale of scores."""
+        """Do the work after the last epoch, for example set the scale of the scores."""
+
+
+def summed(terms: Mapping[str, Tensor], watched: Mapping[str, Tensor]) -> Losses:
+    """Return losses whose total is the sum of all terms."""
+    return Losses(torch.stack(list(terms.values())).sum(), terms, watched)
+
+
+def watched_scores(p_positive: RowValues, unlabelled: RowMask) -> dict[str, Tensor]:
+    """Return mean score and share called positive of the unlabelled rows, for the log."""
+    return {
+        "mean_positive": mean_or_zero(p_positive, unlabelled),
+        "called_positive": mean_or_zero((p_positive > 0.5).float(), unlabelled),
+    }
 
 
 @runtime_checkable
 class DirectMethod(Protocol):
-    """A method that is fitted in one go, without gradients (trees)."""
+    """A method that is fitted in one call, without gradients (trees)."""
 
     def fit(
         self,
@@ -123,11 +145,11 @@ class DirectMethod(Protocol):
         labelled: Bool[np.ndarray, "n"],
         rng: np.random.Generator,
     ) -> None:
-        """Learn from flattened samples: pixels as they are, 0 to 255, or numbers."""
+        """Fit to flattened samples: pixels from 0 to 255, or numbers of a table."""
         ...
 
     def scores(self, features: Shaped[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
-        """Return a score in [0, 1] per sample; above one half means positive."""
+        """Return a score in [0, 1] per sample; above 0.5 means positive."""
         ...
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -143,17 +165,17 @@ Method = GradientMethod | DirectMethod
 
 
 MOST_GENTLE_EPOCHS = 30
-"""Passes after which a few positives, shown nearly unchanged, are known by heart: on small data
-the published views then find more of the others."""
+"""Epochs after which a network has memorised a few positives that it sees nearly unchanged. On
+small data the published views then find more of the other positives."""
 
 
 def short_training(batch_size: int) -> Settings:
-    """Return how to train in a few epochs, measured on CIFAR-10 training images.
+    """Return training settings for a few epochs, measured on CIFAR-10 training images.
 
-    A fixed quarter of positives in every batch: at their natural share (1 in 40) a batch
-    holds three, and the mean over them is mostly noise. A rate that rises and falls to
-    nothing by the step, as in what made CIFAR training fast (DAWNBench, airbench). Gentle
-    views, because a window of a fifth of an image teaches too little in a few epochs.
+    A quarter of every batch is positive: at their natural share (1 in 40) a batch holds
+    three positives, whose mean is mostly noise. The learning rate rises and falls to zero
+    step by step, as in fast CIFAR training (DAWNBench, airbench). Views are gentle: in a few
+    epochs a window of a fifth of an image shows too little.
     """
     return {
         "learning_rate": 0.05,
@@ -168,12 +190,12 @@ def short_training(batch_size: int) -> Settings:
 
 
 class MethodConfig(Config):
-    """Settings of one method. The subclass knows how to build it: names stay at the door."""
+    """Settings of one method, which know how to build it."""
 
     needs: ClassVar[Needs] = Needs()
     uses_negatives: ClassVar[bool] = False
-    """Whether known negatives may be among the training rows. Where not, they are kept out:
-    everything that is not labelled counts as a sample of the unlabelled population."""
+    """Whether known negatives may be training rows. Methods without it count every row that is
+    not labelled as a random sample of the unlabelled pool, so known negatives are left out."""
     card: ClassVar[Card]
 
     def build(self, facts: DataFacts, backbone: Backbone) -> Method:
@@ -181,22 +203,38 @@ class MethodConfig(Config):
         raise NotImplementedError
 
     def batching(self, batch_size: int) -> Batching:
-        """Return how batches are put together; how long an epoch is follows from it."""
+        """Return how batches are composed, which also sets the length of an epoch."""
         return Mixed()
 
     budget_variant: ClassVar[str | None] = None
-    """Variant that suits runs of minutes; None where the published one does."""
+    """Variant for runs of minutes; None: the published one."""
     features_variant: ClassVar[str | None] = None
-    """The same on features of a frozen network, which have formed before the first step."""
+    """The same on features of a frozen backbone, which are trained already."""
 
     def budget_learning_rate(self) -> float:
-        """Return the rate where epochs are few: more than 1300 epochs would bear."""
+        """Return the learning rate for few epochs; it is too high for 1300 epochs."""
         return 0.02
 
     def budget_training(self, batch_size: int) -> Settings:
-        """Return training settings where epochs are few."""
+        """Return training settings for few epochs."""
         return {"learning_rate": self.budget_learning_rate()}
 
     def for_budget(self, epochs: int) -> "MethodConfig":
-        """Return settings that suit a run of this many epochs; by default unchanged."""
+        """Return settings for a run of this many epochs. Default: unchanged."""
         return self
+
+
+class VariantConfig(MethodConfig):
+    """Settings of a method with variants: named groups of switches, each also set alone."""
+
+    switches: ClassVar[Mapping[str, Mapping[str, Any]]] = {"published": {}}
+    """The settings that each variant fills in where none is given."""
+    variant: str = "published"
+    """The group of switches to start from."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_switches_of_the_variant(cls, settings: Any) -> Any:  # noqa: ANN401 - pydantic's
+        if not isinstance(settings, Mapping):
+            return settings
+        return {**cls.switches.get(str(settings.get("variant", "published")), {}), **settings}

@@ -1,8 +1,8 @@
 """DistPU: positive-unlabelled learning from a label distribution (Zhao et al., CVPR 2022).
 
 Two stages. `align` brings the mean prediction of P to 1 and that of U to the class prior.
-`mix` goes on with that, and teaches mixtures of samples the soft labels that the network
-itself gave their ingredients, so that it decides about single samples as well. Symbols:
+`mix` continues this and adds mixtures of samples, whose targets are mixed from the network's
+own soft labels. So it also decides about single samples. Symbols:
 
 | paper             | here                      | paper         | here                         |
 |-------------------|---------------------------|---------------|------------------------------|
@@ -20,20 +20,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
-from jaxtyping import Bool, Float, Int64
 from pydantic import Field
 from torch import Tensor
 
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock, Pace, Stage, Sweep
 from onesided.core.dist import gather, shard
-from onesided.core.rng import numpy_generator
 from onesided.losses.classification import margin, mean_or_zero, p_positive
 from onesided.losses.distribution import binary_entropy, label_distribution_risk, mixup_cost
 from onesided.losses.mixup import draw_share, mix
-from onesided.methods.base import Card, GradientMethod, Needs
-from onesided.methods.logged import CALLED_POSITIVE, ENTROPY, MEAN_POSITIVE, MIXUP, Logged
-from onesided.methods.variant import VariantConfig
+from onesided.methods.base import Card, GradientMethod, Needs, VariantConfig, summed, watched_scores
+from onesided.methods.logged import logs
+from onesided.methods.mixing import mixup_generator
+from onesided.methods.shapes import RowIntegers, RowMask, RowValues, Scalar
 from onesided.nets.heads import classifier
 from onesided.nets.standardise import Backbone
 from onesided.state.row_labels import RowLabels
@@ -49,14 +48,13 @@ class DistPUConfig(VariantConfig):
         "ncpu-paper": {"view": "weak", "logit_limit": 10.0},
     }
     variant: Literal["published", "ncpu-paper"] = "published"
-    """A bundle of settings: as published, or as the NcPU paper ran it. Each can be set alone."""
+    """A group of settings: as published, or as the NcPU paper ran it. Each can be set alone."""
     view: Literal["plain", "weak"] = "plain"
-    """What is trained on: the samples as they are (published), or changed a little."""
+    """View to train on: the samples as they are (published), or weakly augmented."""
     start_view: Literal["plain", "weak"] = "plain"
-    """What the first soft labels are read from; weak, one random crop each, as the NcPU authors'
-    code does it."""
+    """View of the first soft labels; weak is one random crop each, as in the NcPU authors' code."""
     risk_scale: Literal["released", "paper"] = "released"
-    """R_lab / (2 prior), to which all published weights belong, or R_lab itself."""
+    """R_lab / (2 prior), for which all published weights are chosen, or R_lab itself."""
     align_share: float = Field(default=0.5, gt=0, le=1)
     """Share of the epochs that the first stage takes; 60 of 120 as published."""
     align_entropy_weight: float = Field(default=2e-3, ge=0)
@@ -70,8 +68,8 @@ class DistPUConfig(VariantConfig):
     mixup_alpha: float = Field(default=6.0, gt=0)
     """Both parameters of the Beta distribution of shares; one share per batch."""
     logit_limit: float = Field(default=0.0, ge=0)
-    """Margins are cut to this size in the second stage and in every entropy, and what is cut
-    learns nothing; 0 means never. The authors' code has 10."""
+    """Margins are clamped to this size in the second stage and in every entropy, and get no
+    gradient beyond it; 0 means never. The authors' code has 10."""
     align_optimizer: Literal["train", "plain-sgd"] = "train"
     """Optimizer of the first stage: the run's, or SGD without momentum (NcPU paper, STL-10)."""
     mix_learning_rate: float = Field(default=0.1, gt=0)
@@ -84,33 +82,27 @@ class DistPUConfig(VariantConfig):
     needs: ClassVar[Needs] = Needs(prior=True)
     card: ClassVar[Card] = Card(
         title="DistPU",
-        summary="Makes the share of predicted positives meet the class prior, then sharpens it.",
+        summary="Fits the share of predicted positives to the class prior, then sharpens scores.",
         citation="Zhao, Xu, Jiang, Wen, Huang, Dist-PU: Positive-Unlabeled Learning From a Label "
         "Distribution Perspective, CVPR 2022.",
-        fidelity="The risk on the scale of the authors' code, whose weights are given for it; "
-        "sigmoids are taken as a whole where the code cuts logits at 10.",
+        fidelity="The risk has the scale of the authors' code, for which the weights are given. "
+        "Logits are not clamped; the code clamps them at 10.",
         licence="Authors' code: no licence stated, all rights reserved; nothing of it is here.",
-        good_at="A prior that is right and below one half; tables and images alike.",
-        bad_at="A prior that is too high: from one half on, calling everything positive is the "
-        "cheapest constant, and a prior of .72 where .4 is true ends there.",
+        good_at="A correct prior below 0.5; both tables and images.",
+        bad_at="A prior that is too high: from 0.5 on, calling everything positive is the best "
+        "constant, and a run with prior 0.72 instead of the true 0.4 ends there.",
         variants={
             "published": "no augmentation, as its authors ran it",
-            "ncpu-paper": "weak views and cut logits, as the NcPU paper ran it",
+            "ncpu-paper": "weak views and clamped logits, as the NcPU paper ran it",
         },
-        logs={
-            "risk": Logged(
-                "Risk",
-                "How far the mean scores are from 1 on positives and from the prior on the pool.",
-            ),
-            "entropy": ENTROPY,
-            "mixup": MIXUP,
-            "mixed_entropy": Logged(
-                "Entropy of blends",
-                "How undecided the predictions for blends of two samples are; weighted likewise.",
-            ),
-            "mean_positive": MEAN_POSITIVE,
-            "called_positive": CALLED_POSITIVE,
-        },
+        logs=logs(
+            "entropy mixup mean_positive called_positive",
+            own={
+                "risk": "How far the mean scores are from 1 on P and from the prior on the pool.",
+                "mixed_entropy": "The same as the entropy, on blends of two samples.",
+            },
+            titles={"mixed_entropy": "Entropy of blends"},
+        ),
     )
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "DistPU":
@@ -119,7 +111,7 @@ class DistPUConfig(VariantConfig):
 
 
 class DistPU(GradientMethod):
-    """A classifier on a backbone, and the last prediction of every row as its soft label."""
+    """A classifier on a backbone; the soft label of a row is its last prediction."""
 
     needs = Needs(prior=True)
 
@@ -133,7 +125,7 @@ class DistPU(GradientMethod):
         self.views = {"classify": Augment(config.view)}
 
     def plan(self, epochs: int) -> Sequence[Stage]:
-        """Align, then mix; a run of one epoch only aligns."""
+        """Return the stages align and mix; a run of one epoch only aligns."""
         config = self.config
         align = min(max(1, round(epochs * config.align_share)), epochs)
         plain_sgd = Pace(optimizer="sgd", momentum=0.0)
@@ -146,9 +138,14 @@ class DistPU(GradientMethod):
         return [first, Stage(MIX, epochs - align, pace=pace)] if align < epochs else [first]
 
     def begin_stage(self, stage: Stage, sweep: Sweep) -> None:
-        """Warn of a prior that invites collapse; give every row its first soft label."""
-        if stage.name == ALIGN:
-            self._warn_of_a_prior_that_favours_all_positive()
+        """Warn of a prior that may cause collapse; set the first soft labels."""
+        if stage.name == ALIGN and self.prior is not None and self.prior >= 0.5:
+            warnings.warn(
+                f"DistPU got prior {self.prior:g}. From 0.5 on, a model that calls everything "
+                "positive has a lower risk than any other constant, and training may end there. "
+                "Check the prior, or choose a method that needs none.",
+                stacklevel=2,
+            )
         if stage.name == MIX:
             view = Augment(self.config.start_view)
             positive, _ = sweep(lambda images: p_positive(self.classify(images)), view=view)
@@ -159,12 +156,12 @@ class DistPU(GradientMethod):
         images = batch.views["classify"]
         if clock.stage != MIX:
             return Outputs({"logits": self.classify(images)})
-        # The mixture goes first, as published: BatchNorm's averages end on unmixed samples.
+        # The mixture goes first, as published: BatchNorm's last update is on unmixed samples.
         mixed = self.classify(self._mixed(images, clock))
         return Outputs({"logits": self.classify(images), "mixed": mixed})
 
     def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
-        """Return the objective of the stage, after reading and renewing soft labels."""
+        """Return the loss of the stage, after reading and updating the soft labels."""
         second = clock.stage == MIX
         clean = margin(outputs["logits"])
         terms = {
@@ -175,28 +172,16 @@ class DistPU(GradientMethod):
         if second:
             terms |= self._mixture_terms(self._cut(margin(outputs["mixed"])), batch, clock)
             self.soft_labels.overwrite(batch.row, self._cut(clean).detach().sigmoid())
-        probability = clean.detach().sigmoid()
-        return Losses(
-            total=torch.stack(list(terms.values())).sum(),
-            terms=terms,
-            watched={
-                "mean_positive": mean_or_zero(probability, ~batch.labelled),
-                "called_positive": mean_or_zero((probability > 0.5).float(), ~batch.labelled),
-            },
-        )
+        return summed(terms, watched_scores(clean.detach().sigmoid(), ~batch.labelled))
 
-    def _risk(
-        self, clean: Float[Tensor, "batch"], labelled: Bool[Tensor, "batch"]
-    ) -> Float[Tensor, ""]:
-        """Return R_lab on the scale that the settings ask for."""
+    def _risk(self, clean: RowValues, labelled: RowMask) -> Scalar:
+        """Return R_lab in the scale of the settings."""
         assert self.prior is not None, "declared in `needs`, so the run provides it"
         risk = label_distribution_risk(clean, labelled, prior=self.prior)
         return risk / (2 * self.prior) if self.config.risk_scale == "released" else risk
 
-    def _mixture_terms(
-        self, mixed: Float[Tensor, "batch"], batch: PUBatch, clock: Clock
-    ) -> dict[str, Tensor]:
-        """Return cost and entropy of the mixtures, under soft labels as they were before."""
+    def _mixture_terms(self, mixed: RowValues, batch: PUBatch, clock: Clock) -> dict[str, Tensor]:
+        """Return loss and entropy of the mixtures, with the soft labels from before this step."""
         share, partner = self._draw(len(mixed), clock)
         own = self.soft_labels.read(batch.row, batch.labelled).to(mixed)
         cost = mixup_cost(mixed, own, own[partner.to(own.device)], share=share)
@@ -206,35 +191,25 @@ class DistPU(GradientMethod):
         }
 
     def _mixed(self, images: Tensor, clock: Clock) -> Tensor:
-        """Mix this shard with partners from the whole batch, as one process would mix it."""
+        """Mix this shard with partners from the whole batch, as a single process would."""
         whole = gather(images)
         share, partner = self._draw(len(whole), clock)
         mine = partner[shard(len(whole))].to(images.device)
         return mix(images, whole[mine], share)
 
-    def _draw(self, count: int, clock: Clock) -> tuple[float, Int64[Tensor, "batch"]]:
-        """Draw the share of the batch and everybody's partner; the same wherever it is asked."""
-        place = (clock.stage, clock.epoch, clock.step)
-        random = numpy_generator(clock.seed, "mixup", *place)
+    def _draw(self, count: int, clock: Clock) -> tuple[float, RowIntegers]:
+        """Draw the share of the batch and every row's partner; the same in all processes."""
+        random = mixup_generator(clock)
         share = draw_share(self.config.mixup_alpha, random)
         return share, torch.from_numpy(random.permutation(count))
 
     def _entropy_weight(self, clock: Clock) -> float:
-        """Return the constant of the first stage, or the second's rise from zero."""
+        """Return the constant of the first stage, or the rising weight of the second."""
         if clock.stage != MIX:
             return self.config.align_entropy_weight
         risen = 1 - math.cos(math.pi / 2 * clock.epoch / clock.epochs)
         return self.config.entropy_weight * risen
 
-    def _cut(self, values: Float[Tensor, "batch"]) -> Float[Tensor, "batch"]:
+    def _cut(self, values: RowValues) -> RowValues:
         limit = self.config.logit_limit
         return values.clamp(-limit, limit) if limit else values
-
-    def _warn_of_a_prior_that_favours_all_positive(self) -> None:
-        if self.prior is not None and self.prior >= 0.5:
-            warnings.warn(
-                f"DistPU got prior {self.prior:g}. From 0.5 on, a model that calls everything "
-                "positive has a lower risk than any other constant, and training may end there. "
-                "Check the prior, or choose a method that needs none.",
-                stacklevel=2,
-            )

@@ -1,37 +1,56 @@
-"""What a method writes into its log, in words for people who have not read its paper."""
+"""What a method logs, in words for people who have not read its paper."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Logged:
-    """One number that a method logs after every epoch.
-
-    Attributes:
-        title: Its name above a plot.
-        note: What it says, in one sentence; where it helps, what a good course looks like.
-    """
+    """Title and meaning of one number that a method logs after every epoch."""
 
     title: str
     note: str
 
 
-# What several methods log, and all mean the same by.
-CLASSIFICATION = Logged(
-    "Classification loss", "How far the predictions are from what the samples are taught to be."
-)
-ALIGNMENT = Logged(
-    "Alignment loss", "How far apart two views that should look alike to the model are."
-)
-ENTROPY = Logged("Entropy", "How undecided the predictions are; weighted as it enters the loss.")
-MIXUP = Logged("Mixup loss", "The classification loss on blends of two samples.")
-CALLED_POSITIVE = Logged("Called positive", "Share of the pool called positive while learning.")
-MEAN_POSITIVE = Logged("Mean score", "Mean score of the pool while learning.")
-TAUGHT_POSITIVE = Logged("Taught as positive", "How positive the pool is taught to be, on average.")
-POSITIVE_VOTES = Logged(
-    "Positive votes", "Share of the pool whose nearest class average is the positive one."
-)
-PROTOTYPE_COSINE = Logged(
-    "Similarity of the class averages",
-    "How alike the two class averages are: 1 the same, -1 opposite.",
-)
+SHARED = {
+    "classification": Logged(
+        "Classification loss", "How far the predictions are from the training targets."
+    ),
+    "alignment": Logged(
+        "Alignment loss", "Distance of two views that should look alike to the model."
+    ),
+    "entropy": Logged("Entropy", "How undecided the predictions are, with its weight in the loss."),
+    "mixup": Logged("Mixup loss", "The classification loss on blends of two samples."),
+    "contrast": Logged(
+        "Contrastive loss", "How hard it is to tell samples of one class from the others."
+    ),
+    "consistency": Logged(
+        "Consistency loss", "How much the prediction changes between views of one sample."
+    ),
+    "called_positive": Logged("Called positive", "Share of the pool called positive in training."),
+    "mean_positive": Logged("Mean score", "Mean score of the pool in training."),
+    "taught_positive": Logged("Mean target", "Mean training target of the pool; 1 is positive."),
+    "positive_votes": Logged(
+        "Positive votes", "Share of the pool whose nearest class average is the positive one."
+    ),
+    "prototype_cosine": Logged(
+        "Similarity of the class averages",
+        "How alike the two class averages are: 1 means equal, -1 means opposite.",
+    ),
+}
+"""What several methods log with the same meaning."""
+
+
+def logs(
+    shared: str, own: Mapping[str, str] | None = None, titles: Mapping[str, str] | None = None
+) -> dict[str, Logged]:
+    """Return what a card says of the log.
+
+    Args:
+        shared: Names in `SHARED`, separated by spaces.
+        own: The other names, each with one sentence.
+        titles: Titles of `own`, where the name in words is not enough.
+    """
+    words = {name: name.replace("_", " ").capitalize() for name in own or {}} | dict(titles or {})
+    known = {name: SHARED[name] for name in shared.split()}
+    return known | {name: Logged(words[name], note) for name, note in (own or {}).items()}

@@ -1,6 +1,6 @@
 """NcPU: noisy-pair robust representation alignment for PU learning (Zhao et al., ICLR 2026).
 
-Reads beside section 3 of the paper. Symbols:
+Follows section 3 of the paper. Symbols:
 
 | paper         | here                          | paper      | here                               |
 |---------------|-------------------------------|------------|------------------------------------|
@@ -17,15 +17,17 @@ The paper numbers the classes 0 = positive, 1 = negative; here POSITIVE = 1, NEG
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor
 
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
+from onesided.core.config import Settings
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.losses.alignment import same_class_pairs
 from onesided.losses.classification import (
@@ -34,27 +36,23 @@ from onesided.losses.classification import (
     mean_or_zero,
     positive_unlabelled_cross_entropy,
 )
-from onesided.methods.alignment import (
-    ALIGNED_VIEWS,
+from onesided.methods.alignment import ALIGNED_VIEWS, AlignmentBranch, AlignmentConfig
+from onesided.methods.base import (
     EMBEDDING,
-    AlignmentBranch,
+    MOST_GENTLE_EPOCHS,
+    Card,
+    GradientMethod,
+    VariantConfig,
+    short_training,
+    summed,
 )
-from onesided.methods.base import Card, GradientMethod
-from onesided.methods.logged import (
-    ALIGNMENT,
-    CALLED_POSITIVE,
-    CLASSIFICATION,
-    ENTROPY,
-    POSITIVE_VOTES,
-    PROTOTYPE_COSINE,
-    Logged,
-)
-from onesided.methods.ncpu_settings import NcPUSettings
+from onesided.methods.logged import logs
+from onesided.methods.shapes import Embeddings, PairMask, RowIntegers, RowMask, Scalar, TwoColumns
 from onesided.nets.heads import classifier
 from onesided.nets.momentum import TargetNetwork
 from onesided.nets.standardise import Backbone
 from onesided.state.kept_share import KeptShare
-from onesided.state.prototypes import Prototypes
+from onesided.state.prototypes import Normalisation, Prototypes
 from onesided.state.pseudo_targets import PseudoTargets
 from onesided.state.threshold import SelfAdaptiveThreshold
 
@@ -63,50 +61,136 @@ VIEWS: Mapping[str, Mapping[str, Augment]] = {
     "two": {"query": Augment.STRONG, "key": Augment.WEAK},
 }
 
+PAPER_EPOCHS = 1300
+# Our two variants share these settings.
+IN_MINUTES: Mapping[str, Any] = {
+    "views": "two",
+    "weighing": "classes",
+    "judge": "target",
+    "alignment_weight": 1.0,
+    "entropy_weight": 0.0,
+}
 
-class NcPUConfig(NcPUSettings):
-    """Settings of NcPU, what people are told of it, and the method they make."""
 
+class NcPUConfig(AlignmentConfig, VariantConfig):
+    """Settings of NcPU; the defaults are the paper's."""
+
+    switches: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "released": {
+            "bound": "coordinate",
+            "self_pair": "plain",
+            "prototype_normalisation": "batch",
+            "vote": "before",
+            "threshold_rows": "unlabelled",
+            "confidence_cap": 0.8,
+        },
+        "budget": {**IN_MINUTES, "alignment": "self", "voter": "judge"},
+        "features": {**IN_MINUTES, "alignment": "robust"},
+    }
+
+    variant: Literal["paper", "released", "budget", "features"] = "paper"
+    """A group of switches: the published mathematics; what the authors' code does; or ours, for
+    a hundredth of the paper's steps, on images or on features of a pretrained backbone. Every
+    switch can still be set alone."""
+    disambiguation: Literal["none", "prototype", "prototype+threshold", "phantom"] = "phantom"
+    """How targets of U move: never; by votes; by votes that the gate erases; by votes that the
+    gate hides and does not erase (the method)."""
+    entropy_weight: float = Field(default=5.0, ge=0)
+    """Weight of the entropy of f, w_ent; ramps up over the warm-up. 0.5 on CIFAR-100."""
+    warmup_epochs: int = Field(default=30, ge=0)
+    """Epochs in which targets do not move, the gate is off and only self pairs are aligned."""
+    prototype_momentum: float = Field(default=0.99, ge=0, lt=1)
+    """Momentum of the prototypes per sample, alpha."""
+    target_momentum: float = Field(default=0.99, ge=0, lt=1)
+    """Momentum of the phantom targets per epoch, beta: a row votes once per epoch."""
+    threshold_momentum: float = Field(default=0.99, ge=0, lt=1)
+    """Momentum of the self-adaptive threshold per step, gamma."""
+    prototype_normalisation: Normalisation = "sample"
+    """When prototypes are scaled to unit length: after each sample (paper) or each batch."""
+    vote: Literal["after", "before"] = "after"
+    """Whether a row votes with the prototypes after (paper) or before this batch moved them."""
+    threshold_rows: Literal["all", "unlabelled"] = "all"
+    """Which rows of the batch the threshold's statistics are taken over."""
+    confidence_cap: float = Field(default=1.0, gt=0, le=1)
+    """Upper limit of the threshold's confidence; 1 means none (paper), 0.8 in released code."""
+    views: Literal["three", "two"] = "three"
+    """three: a weak view for f, two strong ones to align (paper). two: f is trained on the strong
+    query and the key is weak, which saves one pass forward and back."""
+    weighing: Literal["sources", "classes"] = "sources"
+    """Which two groups have equal weight in the classification loss: P and U (paper), or positive
+    and negative targets. Both are equal until targets move. Then, with P and U, the positives
+    outweigh the negatives, and in short runs too many votes are positive."""
+    judge: Literal["online", "target"] = "online"
+    """Which classifier predicts, in training and in the end: that of the network that is trained
+    (paper), or that of the target network, an average over its last hundred steps."""
+    voter: Literal["prototype", "judge"] = "prototype"
+    """Which votes move the targets: those of the nearest prototype (paper), or those of the
+    judge's classifier, with the share of positive votes kept as it was when votes began.
+    Prototypes take longer to form."""
+
+    budget_variant: ClassVar[str | None] = "budget"
+    features_variant: ClassVar[str | None] = "features"
     uses_negatives: ClassVar[bool] = True
     card: ClassVar[Card] = Card(
         title="NcPU",
-        summary="Learns representations that survive wrong labels, and with them who is positive.",
+        summary="Finds the positives by representations that withstand wrong labels.",
         citation="Zhao et al., Noisy-Pair Robust Representation Alignment for Positive-Unlabeled "
         "Learning, ICLR 2026.",
-        fidelity="Written from the paper; the authors' code differs in six switches, all here.",
+        fidelity="Written from the paper. The authors' code differs in six switches; all are here.",
         licence="Authors' code: CC BY-NC-SA 4.0, academic use only; nothing of it is here.",
         good_at="Images, few positives, no class prior, no negatives; first in the paper's table.",
-        bad_at="Runs of minutes in its published form, where representations cannot form before "
-        "votes begin; the presets take a form of our own there.",
+        bad_at="Runs of minutes with the published settings: votes begin before representations "
+        "have formed. The presets use a variant of our own there.",
         variants={
             "paper": "the published mathematics (default)",
             "released": "the six switches as the authors' code sets them",
-            "budget": "ours, for runs of minutes to hours: the presets below `paper` take it",
-            "features": "the same with class pairs, which help once features have formed: the "
-            "presets take it on a frozen network",
+            "budget": "ours, for runs of minutes to hours: used by all presets but `paper`",
+            "features": "`budget` with class pairs, which help on trained features: used by the "
+            "presets on a frozen backbone",
         },
-        logs={
-            "classification": CLASSIFICATION,
-            "alignment": ALIGNMENT,
-            "entropy": ENTROPY,
-            "threshold": Logged(
-                "Threshold τ",
-                "How sure the model must be before a sample is taught as surely negative.",
-            ),
-            "confidence": Logged("Confidence", "How sure the model is on average."),
-            "prototype_cosine": PROTOTYPE_COSINE,
-            "positive_votes": POSITIVE_VOTES,
-            "gated": Logged(
-                "Taught as negative",
-                "Share of the pool that is taught as surely negative.",
-            ),
-            "called_positive": CALLED_POSITIVE,
-        },
+        logs=logs(
+            "classification alignment entropy prototype_cosine positive_votes called_positive",
+            own={
+                "threshold": "How sure the model must be before a sample's target is negative.",
+                "confidence": "How sure the model is on average.",
+                "gated": "Share of the pool whose target the threshold holds at negative.",
+            },
+            titles={"threshold": "Threshold τ", "gated": "Held negative"},
+        ),
     )
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "NcPU":
         """Return an untrained NcPU."""
         return NcPU(self, facts, backbone)
+
+    def budget_training(self, batch_size: int) -> Settings:
+        """Return short training for our variants; a small rate where w_r is 50."""
+        if self.variant in ("budget", "features"):
+            return short_training(batch_size)
+        return super().budget_training(batch_size)
+
+    def for_budget(self, epochs: int) -> Self:
+        """Return settings whose targets move as far in fewer epochs as in the paper's 1300.
+
+        A row votes once per epoch, so beta must forget as much over the whole run as the
+        paper's does over 1300 epochs. The warm-up takes a larger share of the run, because
+        features must form before votes mean anything. Three epochs are enough for our variants.
+        With gentle views more would harm: a wide network then begins to memorise the labelled
+        positives, and calls fewer and fewer others positive.
+        """
+        if epochs >= PAPER_EPOCHS:
+            return self
+        if self.variant in ("budget", "features"):
+            warmup = min(0.5 * epochs, 3 if epochs <= MOST_GENTLE_EPOCHS else 0.25 * epochs)
+        else:
+            warmup = 0.3 * epochs
+        return self.model_copy(
+            update={
+                "target_momentum": self.target_momentum ** (PAPER_EPOCHS / epochs),
+                "warmup_epochs": min(self.warmup_epochs, max(1, round(warmup))),
+            }
+        )
 
 
 class NcPU(GradientMethod):
@@ -119,22 +203,26 @@ class NcPU(GradientMethod):
         self.classifier = classifier(backbone.width)
         self.targets = PseudoTargets(facts.rows)
         self.gate = SelfAdaptiveThreshold()
-        # Without alignment nothing trains the branch, but prototypes still need queries.
         self.views = VIEWS[config.views]
+        # Without alignment the branch is not trained, but prototypes still need queries.
         self.branch = AlignmentBranch(backbone, config)
         self.prototypes = Prototypes(2, EMBEDDING)
         self.judge = TargetNetwork(self.classifier) if config.judge == "target" else None
         self.kept = KeptShare() if config.voter == "judge" else None
+        if self.judge is not None:
+            self.inference_parts = ("judge.", "branch.target.copies.0.")
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
-        """Return f's logits, q~ and k~, and what the judge says of the rows."""
+        """Return f's logits, q~ and k~, and the judge's logits if it is the target network."""
         if self.config.views == "three":
             logits = self.classifier(self.backbone(batch.views["classify"]))
         features = self.backbone(batch.views["query"])
         if self.config.views == "two":
             logits = self.classifier(features)
         query = self.branch.queries(features)
-        momentum = self._encoder_momentum(clock)
+        momentum = self.config.encoder_momentum
+        if self.judge is not None:  # it must soon forget the initial weights
+            momentum = _early(momentum, clock)
         key_features, key = self.branch.keys(self.backbone, batch.views["key"], momentum=momentum)
         outputs = {"logits": logits, "query": query, "key": key}
         if self.judge is not None:
@@ -142,34 +230,22 @@ class NcPU(GradientMethod):
             outputs["judged"] = self.judge(key_features)
         return Outputs(outputs)
 
-    def _encoder_momentum(self, clock: Clock) -> float:
-        """Return eta; a judge starts with less: a short run must leave its first weights."""
-        eta = self.config.encoder_momentum
-        return eta if self.judge is None else _early(eta, clock)
-
     def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
-        """Return the judge's logits for plain images."""
+        """Return the logits of the network that predicts."""
         if self.judge is None:
             return super().classify(images)
         logits: Tensor = self.judge(self.embed(images))
         return logits
 
     def embed(self, images: Tensor) -> Float[Tensor, "n d"]:
-        """Return the features that the judge looks at."""
+        """Return the features of the network that predicts."""
         if self.judge is None:
             return super().embed(images)
         features: Tensor = self.branch.target.copies[0](images)
         return features
 
-    def inference_state(self) -> dict[str, Tensor]:
-        """Return the judge's part of the state."""
-        if self.judge is None:
-            return super().inference_state()
-        parts = ("judge.", "branch.target.copies.0.")
-        return {name: value for name, value in self.state_dict().items() if name.startswith(parts)}
-
     def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
-        """Return Eq. 14 with the entropy term, after moving prototypes, gate and targets."""
+        """Return Eq. 14 with the entropy term, after updating prototypes, gate and targets."""
         logits, query, key = outputs["logits"], outputs["query"], outputs["key"]
         judged = logits.detach() if self.judge is None else outputs["judged"]
         probability = judged.softmax(dim=1)
@@ -182,33 +258,22 @@ class NcPU(GradientMethod):
         target, gated = self._targets(probability, vote, batch, settled)
         same_class = self._same_class(probability, batch, settled)
 
+        w_r = 0.0 if self.config.alignment == "none" else self.config.alignment_weight
         terms = {
             "classification": self._classification(logits, target, batch.labelled),
-            "alignment": self._alignment_weight * self.branch.loss(query, key, same_class),
+            "alignment": w_r * self.branch.loss(query, key, same_class),
             "entropy": self._entropy_weight(clock) * mean_entropy(logits),
         }
-        return Losses(
-            total=torch.stack(list(terms.values())).sum(),
-            terms=terms,
-            watched=self._watched(vote, gated, probability, batch.unlabelled),
-        )
+        return summed(terms, self._watched(vote, gated, probability, batch.unlabelled))
 
-    def _classification(
-        self,
-        logits: Float[Tensor, "batch 2"],
-        target: Float[Tensor, "batch 2"],
-        labelled: Bool[Tensor, "batch"],
-    ) -> Float[Tensor, ""]:
+    def _classification(self, logits: TwoColumns, target: TwoColumns, labelled: RowMask) -> Scalar:
         if self.config.weighing == "classes":
             return class_weighted_cross_entropy(logits, target)
         return positive_unlabelled_cross_entropy(logits, target, labelled)
 
     def _move_prototypes_and_vote(
-        self,
-        query: Float[Tensor, "batch dim"],
-        probability: Float[Tensor, "batch 2"],
-        batch: PUBatch,
-    ) -> Int64[Tensor, "batch"]:
+        self, query: Embeddings, probability: TwoColumns, batch: PUBatch
+    ) -> RowIntegers:
         """Move mu_c towards the queries predicted as c (Eq. 9); return the votes r (Eq. 10)."""
         predicted = _as_known(probability.argmax(dim=1), batch)
         vote = self.prototypes.nearest(query)
@@ -223,9 +288,9 @@ class NcPU(GradientMethod):
         return _as_known(vote, batch)
 
     def _judge_votes(
-        self, kept: KeptShare, judged: Float[Tensor, "batch 2"], batch: PUBatch, clock: Clock
-    ) -> Int64[Tensor, "batch"]:
-        """Return what the judge says, as often positive as it was before votes began."""
+        self, kept: KeptShare, judged: TwoColumns, batch: PUBatch, clock: Clock
+    ) -> RowIntegers:
+        """Return the judge's predictions, with the share of positives from before votes began."""
         margin = judged[:, POSITIVE] - judged[:, NEGATIVE]
         if clock.epoch < self.config.warmup_epochs:
             momentum = _early(self.config.threshold_momentum, clock)
@@ -234,23 +299,17 @@ class NcPU(GradientMethod):
             kept.keep(margin[batch.unlabelled])
         return _as_known(kept.positive(margin).long(), batch)
 
-    def _move_threshold(
-        self, probability: Float[Tensor, "batch 2"], unlabelled: Bool[Tensor, "batch"]
-    ) -> None:
-        """Let the gate's threshold follow the classifier's confidence (Eq. 12)."""
+    def _move_threshold(self, probability: TwoColumns, unlabelled: RowMask) -> None:
+        """Update the gate's threshold tau by the classifier's confidence (Eq. 12 and 13)."""
         counted = probability if self.config.threshold_rows == "all" else probability[unlabelled]
         self.gate.follow(
             counted, momentum=self.config.threshold_momentum, cap=self.config.confidence_cap
         )
 
     def _targets(
-        self,
-        probability: Float[Tensor, "batch 2"],
-        vote: Int64[Tensor, "batch"],
-        batch: PUBatch,
-        settled: bool,
-    ) -> tuple[Float[Tensor, "batch 2"], Bool[Tensor, "batch"]]:
-        """Return the targets s (Eq. 11) and which rows the gate holds negative."""
+        self, probability: TwoColumns, vote: RowIntegers, batch: PUBatch, settled: bool
+    ) -> tuple[TwoColumns, RowMask]:
+        """Return the targets s (Eq. 10 and 11) and which rows the gate holds at negative."""
         rule = self.config.disambiguation
         p_negative = probability[:, NEGATIVE]
         gated = ~batch.labelled & (p_negative >= self.gate.threshold)
@@ -264,13 +323,8 @@ class NcPU(GradientMethod):
             self.targets.forget(batch.row[gated])
         return target, gated
 
-    def _same_class(
-        self,
-        probability: Float[Tensor, "batch 2"],
-        batch: PUBatch,
-        settled: bool,
-    ) -> Bool[Tensor, "batch batch"]:
-        """Return the pairs Q: same predicted class, or only self pairs during warm-up."""
+    def _same_class(self, probability: TwoColumns, batch: PUBatch, settled: bool) -> PairMask:
+        """Return the pairs Q: same predicted class; during the warm-up only self pairs."""
         if not settled:
             return torch.eye(len(probability), dtype=torch.bool, device=probability.device)
         known = _as_known(torch.zeros_like(batch.row), batch)
@@ -278,24 +332,16 @@ class NcPU(GradientMethod):
         believed = torch.where(batch.unlabelled[:, None], probability, certain)
         return same_class_pairs(believed, threshold=self.config.pair_threshold)
 
-    @property
-    def _alignment_weight(self) -> float:
-        return 0.0 if self.config.alignment == "none" else self.config.alignment_weight
-
     def _entropy_weight(self, clock: Clock) -> float:
-        """Ramp from 0 to w_ent over the warm-up: an unformed classifier must not take sides."""
+        """Return w_ent, rising from 0 over the warm-up: an untrained f must stay undecided."""
         warmup = self.config.warmup_epochs
         ramp = 1.0 if warmup == 0 else min(clock.epoch / warmup, 1.0)
         return ramp * self.config.entropy_weight
 
     def _watched(
-        self,
-        vote: Int64[Tensor, "batch"],
-        gated: Bool[Tensor, "batch"],
-        probability: Float[Tensor, "batch 2"],
-        unlabelled: Bool[Tensor, "batch"],
+        self, vote: RowIntegers, gated: RowMask, probability: TwoColumns, unlabelled: RowMask
     ) -> dict[str, Tensor]:
-        """Return what tells early whether votes overshoot or prototypes fall together."""
+        """Return numbers that show early if votes are too positive or prototypes collapse."""
         return {
             "threshold": self.gate.threshold,
             "confidence": self.gate.confidence.clone(),
@@ -309,13 +355,13 @@ class NcPU(GradientMethod):
 def _early(momentum: float, clock: Clock) -> float:
     """Return the momentum, but after t steps at most (1 + t) / (10 + t).
 
-    So an average forgets at first where it started, as is usual for averages of weights.
+    So an average soon forgets its initial value, as is usual for averages of weights.
     """
     done = clock.epoch * clock.steps + clock.step
     return min(momentum, (1 + done) / (10 + done))
 
 
-def _as_known(label: Int64[Tensor, "batch"], batch: PUBatch) -> Int64[Tensor, "batch"]:
-    """Return labels that agree with what is known: labelled positives, sure negatives."""
+def _as_known(label: RowIntegers, batch: PUBatch) -> RowIntegers:
+    """Return the labels, corrected for labelled positives and known negatives."""
     corrected = label.masked_fill(batch.labelled, POSITIVE)
     return corrected if batch.negative is None else corrected.masked_fill(batch.negative, NEGATIVE)

@@ -1,39 +1,41 @@
 """PiCO+: PiCO that trusts rows near their prototype more (Wang et al., TPAMI 2024), for PU data.
 
-Written for candidate sets that may miss the true class. An unlabelled row's set misses none, so
-what remains of it here: rows close to the prototype of their class are reliable, teach the
-prototypes and are contrasted with each other; the others are given guesses, and neighbours
-instead of a class; both are mixed. Symbols, beside those of `pico.py`:
+It was made for candidate sets that may miss the true class. The set of an unlabelled row never
+does, so this part of it remains: rows close to the prototype of their class are reliable. They
+update the prototypes and are contrasted with each other. The other rows get a guess as target
+and neighbours instead of a class. Both groups are mixed. Symbols, beside those of `pico.py`:
 
 | paper        | here                            | paper      | here                           |
 |--------------|---------------------------------|------------|--------------------------------|
 | dist_i       | `reliability.distance`          | delta      | `reliable_share`               |
-| t_i          | `guess`                         | l          | `_mixing_share`                |
+| t_i          | `guess`                         | l          | share of `mix_pairs`           |
 | L_mix        | `mixup`                         | L_cls      | `reliable`, `unreliable`       |
 | L_con rel/knn | `contrast`                     | L_con all  | `contrast_all`                 |
 | N_k(x)       | `nearest_in_pool`, `neighbours` | knn_start  | `neighbours_from`              |
 
-During the warm-up it is PiCO, with rows measured and not yet judged. Differs: labelled
-positives are always reliable; partners of a mixture are neighbours of the shuffled batch, so that
-both are in one process's shard.
+During the warm-up it is PiCO; distances are recorded and not yet used. Differs: labelled
+positives are always reliable. Partners of a mixture are neighbours in the shuffled batch, so that
+both are in the shard of one process.
 """
 
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from onesided.core.batch import DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock, Sweep
 from onesided.core.labels import POSITIVE
-from onesided.core.rng import generator, numpy_generator
+from onesided.core.rng import generator
 from onesided.losses.classification import mean_or_zero, soft_cross_entropy
 from onesided.losses.contrastive import nearest_in_pool, own_key, supervised_contrastive_loss
-from onesided.losses.mixup import draw_share, mix, partner, partner_offset
+from onesided.losses.mixup import partner_offset
 from onesided.losses.pseudo_labels import sharpened
-from onesided.methods.pico import EMBEDDING, PiCO, PiCOConfig
+from onesided.methods.base import EMBEDDING, summed
+from onesided.methods.mixing import mix_pairs
+from onesided.methods.pico import PiCO, PiCOConfig
+from onesided.methods.shapes import Embeddings, RowIntegers, RowMask, TwoColumns
 from onesided.nets.standardise import Backbone
 from onesided.state.queue import TrustedKeyQueue
 from onesided.state.reliability import Reliability
@@ -41,23 +43,23 @@ from onesided.state.reliability import Reliability
 
 @dataclass(frozen=True)
 class Belief:
-    """What is thought of each row of a batch, before the batch changed anything.
+    """Beliefs about the rows of a batch, before the batch updates anything.
 
     Attributes:
         label: Class by the classifier, c_i.
         vote: Class by the nearest prototype, r_i.
-        guess: The same as probabilities, made surer, t_i.
+        guess: The same as sharpened probabilities, t_i.
         reliable: Whether the row was close to its prototype when the epoch began.
     """
 
-    label: Int64[Tensor, "batch"]
-    vote: Int64[Tensor, "batch"]
-    guess: Float[Tensor, "batch 2"]
-    reliable: Bool[Tensor, "batch"]
+    label: RowIntegers
+    vote: RowIntegers
+    guess: TwoColumns
+    reliable: RowMask
 
 
 class PiCOPlus(PiCO):
-    """PiCO with one distance per row and a queue that knows whom to trust."""
+    """PiCO with one distance per row and a queue that knows which keys are reliable."""
 
     queue: TrustedKeyQueue
 
@@ -68,23 +70,23 @@ class PiCOPlus(PiCO):
         self.reliability = Reliability(facts.rows)
 
     def begin_epoch(self, clock: Clock, sweep: Sweep) -> None:
-        """Judge all rows by the distances of the last epoch, once there are prototypes."""
+        """Select the reliable rows by the last epoch's distances, once there are prototypes."""
         if self._settled(clock):
             self.reliability.select(share=self.config.reliable_share)
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
-        """Return what PiCO returns and, after the warm-up, logits of mixed query views."""
+        """Return the outputs of PiCO and, after the warm-up, logits of mixed query views."""
         outputs = super().forward(batch, clock)
         if not self._settled(clock):
             return outputs
         images = batch.views["query"]
         offset = partner_offset(len(images), images.device)
-        mixed = mix(images, partner(images, offset), self._mixing_share(clock))
+        mixed = mix_pairs(images, offset, self.config.mixup, clock)
         logits = self.classifier(self.backbone(mixed))
         return Outputs({**outputs.tensors, "mixed_logits": logits, "partner_offset": offset})
 
     def loss(self, outputs: Outputs, batch: PUBatch, clock: Clock) -> Losses:
-        """Return L_mix + L_cls + lambda L_con, after prototypes moved and rows voted."""
+        """Return L_mix + L_cls + lambda L_con, after updating prototypes and targets."""
         query, key = (F.normalize(outputs[name], dim=1) for name in ("query", "key"))
         belief = self._believe(outputs["logits"].detach(), query.detach(), batch)
         if not self._settled(clock):
@@ -106,26 +108,13 @@ class PiCOPlus(PiCO):
             **self._contrast_terms(query, key, belief, clock),
         }
         self.queue.push(key, belief.label, sure)
-        unlabelled = ~batch.labelled
-        return Losses(
-            total=torch.stack(list(terms.values())).sum(),
-            terms=terms,
-            watched={
-                "prototype_cosine": self.prototypes.similarity(),
-                "reliable_rows": mean_or_zero(sure.float(), unlabelled),
-                "positive_votes": mean_or_zero((belief.vote == POSITIVE).float(), unlabelled),
-                "taught_positive": mean_or_zero(target[:, POSITIVE], unlabelled),
-                "called_positive": mean_or_zero((belief.label == POSITIVE).float(), unlabelled),
-            },
+        watched = self._watched(belief.vote, target, belief.label, ~batch.labelled)
+        return summed(
+            terms, {**watched, "reliable_rows": mean_or_zero(sure.float(), ~batch.labelled)}
         )
 
-    def _settled(self, clock: Clock) -> bool:
-        return clock.epoch >= self.config.warmup_epochs
-
-    def _believe(
-        self, logits: Float[Tensor, "batch 2"], query: Float[Tensor, "batch dim"], batch: PUBatch
-    ) -> Belief:
-        """Return what is thought of these rows, and remember how far they are."""
+    def _believe(self, logits: TwoColumns, query: Embeddings, batch: PUBatch) -> Belief:
+        """Return the beliefs about these rows, and record their distances."""
         label = logits.argmax(dim=1).masked_fill(batch.labelled, POSITIVE)
         cosine = self.prototypes.cosines(query)
         self.reliability.record(batch.row, -cosine.gather(1, label[:, None])[:, 0])
@@ -137,12 +126,12 @@ class PiCOPlus(PiCO):
         )
 
     def _classification_terms(
-        self, outputs: Outputs, target: Float[Tensor, "batch 2"], belief: Belief, clock: Clock
+        self, outputs: Outputs, target: TwoColumns, belief: Belief, clock: Clock
     ) -> dict[str, Tensor]:
-        """Return L_mix, and the cross entropies of those who are taught and those who guess."""
-        taught = torch.where(belief.reliable[:, None], target, belief.guess)
-        mixed = mix(taught, partner(taught, outputs["partner_offset"]), self._mixing_share(clock))
-        cost = soft_cross_entropy(outputs["logits"], taught)
+        """Return L_mix and the cross entropies: reliable rows by target, others by guess."""
+        chosen = torch.where(belief.reliable[:, None], target, belief.guess)
+        mixed = mix_pairs(chosen, outputs["partner_offset"], self.config.mixup, clock)
+        cost = soft_cross_entropy(outputs["logits"], chosen)
         return {
             "mixup": soft_cross_entropy(outputs["mixed_logits"], mixed).mean(),
             "reliable": self.config.reliable_weight * mean_or_zero(cost, belief.reliable),
@@ -150,13 +139,9 @@ class PiCOPlus(PiCO):
         }
 
     def _contrast_terms(
-        self,
-        query: Float[Tensor, "batch dim"],
-        key: Float[Tensor, "batch dim"],
-        belief: Belief,
-        clock: Clock,
+        self, query: Embeddings, key: Embeddings, belief: Belief, clock: Clock
     ) -> dict[str, Tensor]:
-        """Return the contrast among trusted members of the pool, and that among all."""
+        """Return the contrast with pairs of reliable rows, and the contrast with all pairs."""
         keys, labels = self.queue.read()
         others = torch.cat([key, keys])
         alike = belief.label[:, None] == torch.cat([belief.label, belief.label, labels])[None, :]
@@ -179,9 +164,3 @@ class PiCOPlus(PiCO):
             "contrast": scale * careful,
             "contrast_all": scale * self.config.unreliable_weight * plain,
         }
-
-    def _mixing_share(self, clock: Clock) -> float:
-        """Return the share of the larger part in every mixed sample of this step."""
-        place = (clock.stage, clock.epoch, clock.step)
-        share = draw_share(self.config.mixup, numpy_generator(clock.seed, "mixup", *place))
-        return max(share, 1 - share)

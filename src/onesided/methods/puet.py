@@ -8,9 +8,9 @@ Symbols:
 | W_p, W_n, v*     | masses and majority of a node  | R(node)        | `impurity`                |
 | T                | `trees`                        | F              | `max_features`            |
 
-Every node answers with a constant, and a split is good if the two answers of its children
-risk less than one. The risk is estimated from P, U and the prior as nnPU and uPU do, so
-trees need no gradients: they are grown directly, on the raw numbers of a sample.
+Every node predicts a constant, and a split is good if the two predictions of its children
+have less risk than the one of the node. The risk is estimated from P, U and the prior as in
+nnPU and uPU. Trees need no gradients: they are grown directly on the raw numbers of a sample.
 """
 
 import math
@@ -53,7 +53,7 @@ class PUETConfig(MethodConfig):
     """Settings of PUET; the defaults are the published ones, and those of the NcPU paper."""
 
     trees: int = Field(default=100, ge=1)
-    """Trees that vote."""
+    """Number of trees that vote."""
     estimator: Estimator = "nnpu"
     """Risk that is reduced: non-negative (nnpu) or unbiased (upu)."""
     loss: Loss = "quadratic"
@@ -61,11 +61,11 @@ class PUETConfig(MethodConfig):
     max_features: int = Field(default=0, ge=0)
     """Features tried per node, of those that vary there; 0: square root of all, rounded up."""
     max_candidates: int = Field(default=1, ge=1)
-    """Random cuts tried per feature."""
+    """Random thresholds tried per feature."""
     max_depth: int = Field(default=0, ge=0)
     """Depth of the deepest node; 0: trees grow until nothing is left to split."""
     min_samples_leaf: int = Field(default=1, ge=1)
-    """A node of at most so many samples is not split; its children may be smaller still."""
+    """A node of at most this many samples is not split; its children may be smaller."""
 
     needs: ClassVar[Needs] = Needs(prior=True)
     card: ClassVar[Card] = Card(
@@ -74,25 +74,25 @@ class PUETConfig(MethodConfig):
         citation="Wilton, Koay, Ko, Xu, Ye, Positive-Unlabeled Learning using Random Forests via "
         "Recursive Greedy Risk Minimization, NeurIPS 2022.",
         fidelity="As published. The score is the share of trees that vote positive, which the "
-        "paper does not use. No network: the settings of network and training have no effect.",
+        "paper does not use. No network: the settings of backbone and training have no effect.",
         licence="Authors' code: MIT; nothing of it is here.",
-        good_at="Tables of numbers; a first answer in seconds without a GPU; telling which "
-        "features matter.",
-        bad_at="Natural images, of which it sees single pixels and no shapes; a wrong prior.",
+        good_at="Tables of numbers; a first result in seconds without a GPU; finding the features "
+        "that matter.",
+        bad_at="Natural images, because it uses single pixels and no shapes; a wrong prior.",
         variants={
             "nnpu": "stops where P outweighs U (default)",
-            "upu": "goes on below zero; with quadratic loss it learns the labels by heart",
+            "upu": "continues below zero; with quadratic loss it memorises the labels",
         },
-        logs={},  # fitted in one go: there are no epochs
+        logs={},  # fitted in one call: there are no epochs
     )
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "PUET":
-        """Return a PUET without trees; it has no use for a backbone."""
+        """Return a PUET without trees; it does not use the backbone."""
         return PUET(self, facts)
 
 
 class PUET:
-    """A forest on flattened samples, grown in one go."""
+    """A forest on flattened samples, grown in one call."""
 
     def __init__(self, config: PUETConfig, facts: DataFacts) -> None:
         self.config = config
@@ -117,7 +117,7 @@ class PUET:
         )
 
     def scores(self, features: Shaped[np.ndarray, "m d"]) -> Float64[np.ndarray, "m"]:
-        """Return the share of trees that vote positive; one half is a tie, hence negative."""
+        """Return the share of trees that vote positive; 0.5 is a tie and means negative."""
         return positive_votes(self._grown(), self._of_known_width(features))
 
     def importances(self) -> Float64[np.ndarray, "d"]:
@@ -130,7 +130,7 @@ class PUET:
         return {name: torch.from_numpy(getattr(forest, name)) for name in TYPES}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore the trees, after a look at every node: a walk must end at a leaf."""
+        """Restore the trees and check every node: each path must end at a leaf."""
         if different := sorted(TYPES.keys() ^ state.keys()):
             raise CheckpointError(f"These are not the trees of PUET: see '{different[0]}'.")
         for name, value in state.items():
@@ -144,15 +144,7 @@ class PUET:
 
     def _settings(self) -> TreeSettings:
         assert self.prior is not None, "declared in `needs`, so the run provides it"
-        return TreeSettings(
-            prior=self.prior,
-            estimator=self.config.estimator,
-            loss=self.config.loss,
-            max_features=self.config.max_features,
-            max_candidates=self.config.max_candidates,
-            max_depth=self.config.max_depth,
-            min_samples_leaf=self.config.min_samples_leaf,
-        )
+        return TreeSettings(prior=self.prior, **self.config.model_dump(exclude={"trees"}))
 
     def _grown(self) -> Forest:
         if self.forest is None:

@@ -2,20 +2,18 @@
 
 `RiskMethod` = classification risk x alignment (Table 3 and the appendix study of the NcPU
 paper). A risk is a small settings class that turns margins into a number; the alignment
-branch beside it is NcPU's own. `alignment = "none"`, the default here, is the baseline as
-its authors published it.
+branch is that of NcPU. `alignment = "none"`, the default here, is the baseline as its
+authors published it.
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import torch
-from jaxtyping import Bool, Float, Int64
 from pydantic import Field
-from torch import Tensor
 
-from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
+from onesided.core.batch import DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
 from onesided.core.config import Settings
 from onesided.core.labels import POSITIVE
@@ -40,7 +38,8 @@ from onesided.losses.risk import (
 )
 from onesided.methods.alignment import ALIGNED_VIEWS, Alignment, AlignmentBranch, AlignmentConfig
 from onesided.methods.base import Card, GradientMethod, Needs, short_training
-from onesided.methods.logged import ALIGNMENT, CALLED_POSITIVE, ENTROPY, Logged
+from onesided.methods.logged import logs
+from onesided.methods.shapes import PairMask, RowIntegers, RowMask, RowValues, Scalar, TwoColumns
 from onesided.nets.heads import classifier
 from onesided.nets.standardise import Backbone
 
@@ -49,64 +48,56 @@ BALANCES = {"balanced": balanced_cross_entropy, "plain": plain_cross_entropy}
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a risk is computed from.
+    """The inputs of a risk; `truth` and `prior` only for a method that declared the need."""
 
-    Attributes:
-        margin: Logit of positive minus logit of negative.
-        labelled: Which rows are labelled positive.
-        truth: True classes, only for a method that declared the need.
-        prior: Share of positives among the unlabelled, likewise.
-    """
-
-    margin: Float[Tensor, "batch"]
-    labelled: Bool[Tensor, "batch"]
-    truth: Int64[Tensor, "batch"] | None = None
+    margin: RowValues
+    labelled: RowMask
+    truth: RowIntegers | None = None
     prior: float | None = None
 
     @property
     def share(self) -> float:
-        """The prior, which the method declared to need."""
+        """The prior, for a method that declared the need."""
         assert self.prior is not None, "declared in `needs`, so the run provides it"
         return self.prior
 
     def parts(self, surrogate: Surrogate) -> RiskParts:
-        """Return the three means that PU risks are made of."""
+        """Return the three means of which PU risks consist."""
         return risk_parts(self.margin, self.labelled, surrogate)
 
 
-LOGS = {
-    "risk": Logged("Risk", "The estimated cost of wrong decisions; what the method minimises."),
-    "alignment": ALIGNMENT,
-    "entropy": ENTROPY,
-    "called_positive": CALLED_POSITIVE,
-    "ascending": Logged(
-        "Steps back", "Share of steps that went back because the negative part fell below zero."
-    ),
-}
+LOGS = logs(
+    "alignment entropy called_positive",
+    own={
+        "risk": "The estimated cost of wrong decisions, which the method minimises.",
+        "ascending": "Share of steps with gradient ascent: the negative part was below zero.",
+    },
+    titles={"ascending": "Ascent steps"},
+)
 
 
 class RiskConfig(AlignmentConfig):
-    """What the five share: a risk, and the alignment plug-in, off by default."""
+    """Settings of all five: the alignment plug-in, off by default. Subclasses add the risk."""
 
     alignment: Alignment = "none"
     """Representation learning beside the risk: none, self, class or robust (NoiSNCL)."""
     warmup_epochs: int = Field(default=30, ge=0)
     """Epochs in which alignment pairs are self pairs only."""
     entropy_weight: float = Field(default=0.0, ge=0)
-    """Weight of the classifier's entropy; the plug-in study leaves it open, so none."""
+    """Weight of the classifier's entropy; the plug-in study gives none, so it is 0."""
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "RiskMethod":
         """Return the untrained method."""
         return RiskMethod(self, facts, backbone)
 
     def budget_training(self, batch_size: int) -> Settings:
-        """Return short training, unless w_r asks for a small rate."""
+        """Return short training, unless w_r needs a small rate."""
         if self.alignment == "none":
             return short_training(batch_size)
         return super().budget_training(batch_size)
 
     def for_budget(self, epochs: int) -> Self:
-        """Return settings whose pairs of a class begin within a short run, as NcPU's do."""
+        """Return settings whose class pairs begin within a short run, as in NcPU."""
         if self.alignment == "none":
             return self
         warmup = min(self.warmup_epochs, max(1, round(0.3 * epochs)))
@@ -118,7 +109,7 @@ class RiskConfig(AlignmentConfig):
 
 
 class RiskMethod(GradientMethod):
-    """A classifier on a backbone, trained by one risk and, if asked, one alignment loss."""
+    """A classifier on a backbone, trained by one risk and, if set, one alignment loss."""
 
     def __init__(self, config: RiskConfig, facts: DataFacts, backbone: Backbone) -> None:
         super().__init__()
@@ -127,10 +118,9 @@ class RiskMethod(GradientMethod):
         self.prior = facts.prior
         self.backbone = backbone
         self.classifier = classifier(backbone.width)
-        self.views = {"classify": Augment.WEAK}
         self.branch = None
         if config.alignment != "none":
-            self.views |= ALIGNED_VIEWS
+            self.views = {**self.views, **ALIGNED_VIEWS}
             self.branch = AlignmentBranch(backbone, config)
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
@@ -161,10 +151,8 @@ class RiskMethod(GradientMethod):
         }
         return Losses(total, terms, watched)
 
-    def _same_class(
-        self, logits: Float[Tensor, "batch 2"], batch: PUBatch, clock: Clock
-    ) -> Bool[Tensor, "batch batch"]:
-        """Return pairs from true classes where the method has them, else from predictions."""
+    def _same_class(self, logits: TwoColumns, batch: PUBatch, clock: Clock) -> PairMask:
+        """Return pairs of one class: the true one where the method has it, else the predicted."""
         if clock.epoch < self.config.warmup_epochs:
             return torch.eye(len(logits), dtype=torch.bool, device=logits.device)
         if batch.truth is not None:
@@ -173,22 +161,22 @@ class RiskMethod(GradientMethod):
 
 
 class CEConfig(RiskConfig):
-    """Unlabelled taken as negative: what people do before they know better."""
+    """Cross entropy with the unlabelled rows as negatives: the naive baseline."""
 
     balance: Literal["balanced", "plain"] = "balanced"
-    """Whether both classes weigh the same (as the NcPU authors ran it) or every sample does."""
+    """What weighs the same: both classes (as the NcPU authors ran it), or every sample."""
 
-    # Nothing to add: whatever is not labelled is taught as negative, and these are right.
+    # No special treatment: all rows that are not labelled are trained as negative.
     uses_negatives: ClassVar[bool] = True
     card: ClassVar[Card] = Card(
         title="CE",
         summary="An ordinary classifier that takes every unlabelled sample as negative.",
-        citation="No publication: what everybody tries first; a baseline of the NcPU paper.",
-        fidelity="The class-balanced form the authors ran is the default; plain is a variant.",
+        citation="No publication: the usual first attempt; a baseline of the NcPU paper.",
+        fidelity="The class-balanced form of the NcPU authors is the default; plain is a variant.",
         licence="A formula of textbooks; nobody's code.",
-        good_at="Ranking with small networks: a lower bound every method must beat.",
-        bad_at="Flexible networks learn the labels by heart and call nothing positive.",
-        variants={"balanced": "both classes weigh the same", "plain": "every sample does"},
+        good_at="Ranking with small networks: a baseline that every method must beat.",
+        bad_at="Flexible networks, which memorise the labels and call nothing positive.",
+        variants={"balanced": "both classes weigh the same", "plain": "all samples weigh the same"},
         logs=LOGS,
     )
 
@@ -198,19 +186,17 @@ class CEConfig(RiskConfig):
 
 
 class SupervisedConfig(CEConfig):
-    """The oracle: true classes for everybody. An upper bound, not a PU method."""
+    """Trained on the true classes: an upper bound, not a PU method."""
 
     needs: ClassVar[Needs] = Needs(truth=True)
-    card: ClassVar[Card] = Card(
+    card: ClassVar[Card] = replace(
+        CEConfig.card,
         title="Supervised",
         summary="The same classifier with the true class of every sample: the upper bound.",
         citation="No publication; an oracle of the NcPU paper.",
-        fidelity="Class-balanced, as the authors ran it.",
-        licence="A formula of textbooks; nobody's code.",
-        good_at="Telling how much of the gap is due to missing labels.",
-        bad_at="Everything else: it needs the truth, and refuses data without it.",
-        variants={"balanced": "both classes weigh the same", "plain": "every sample does"},
-        logs=LOGS,
+        fidelity="Class-balanced, as the NcPU authors ran it.",
+        good_at="Measuring how much performance is lost by missing labels.",
+        bad_at="Everything else: it needs the true classes, and refuses data without them.",
     )
 
     def risk(self, seen: Evidence) -> PURisk:
@@ -223,7 +209,7 @@ class UPUConfig(RiskConfig):
     """Unbiased PU risk; needs the class prior."""
 
     surrogate: Surrogate = "sigmoid"
-    """Smooth stand-in for the zero-one loss: sigmoid (2014), logistic or double_hinge (2015)."""
+    """Smooth replacement of the zero-one loss: sigmoid (2014), logistic, double_hinge (2015)."""
 
     needs: ClassVar[Needs] = Needs(prior=True)
     card: ClassVar[Card] = Card(
@@ -234,8 +220,8 @@ class UPUConfig(RiskConfig):
         "ICML 2015.",
         fidelity="The published estimator; the sigmoid loss as the NcPU authors ran it.",
         licence="Authors' code: MIT-style; nothing of it is here, nor of its GPL-3.0 port.",
-        good_at="Linear and small models, where unbiasedness is all that is needed.",
-        bad_at="Flexible networks drive the risk below zero: over-fitting.",
+        good_at="Linear and small models, for which an unbiased risk is enough.",
+        bad_at="Flexible networks, which overfit: their risk falls below zero.",
         variants={"sigmoid": "2014", "logistic": "2015, convex", "double_hinge": "2015, convex"},
         logs=LOGS,
     )
@@ -249,21 +235,20 @@ class NNPUConfig(UPUConfig):
     """Non-negative PU risk; needs the class prior."""
 
     step: float = Field(default=1.0, gt=0, le=1)
-    """Factor of the climb when the negative part is below zero, gamma."""
+    """Factor of the gradient ascent when the negative part is below zero, gamma."""
     tolerance: float = Field(default=0.0, ge=0)
-    """How far below zero the negative part may be before the climb, beta."""
+    """How far below zero the negative part may be before the ascent, beta."""
 
-    card: ClassVar[Card] = Card(
+    card: ClassVar[Card] = replace(
+        UPUConfig.card,
         title="nnPU",
-        summary="uPU that climbs back when its negative part falls below zero.",
+        summary="uPU with gradient ascent when its negative part falls below zero.",
         citation="Kiryo, Niu, du Plessis, Sugiyama, Positive-Unlabeled Learning with Non-Negative "
         "Risk Estimator, NeurIPS 2017.",
         fidelity="The published step rule (Algorithm 1), not a clamp.",
-        licence="Authors' code: MIT-style; nothing of it is here, nor of its GPL-3.0 port.",
-        good_at="Deep networks with a good class prior; the field's default baseline.",
+        good_at="Deep networks with a good class prior; the usual baseline of the field.",
         bad_at="A wrong prior: too high calls nearly everything positive, too low misses many.",
         variants={"sigmoid": "as published", "logistic": "unbounded", "double_hinge": "unbounded"},
-        logs=LOGS,
     )
 
     def risk(self, seen: Evidence) -> PURisk:
@@ -273,31 +258,31 @@ class NNPUConfig(UPUConfig):
 
 
 MOST_PRIOR = 0.95
-"""Above it ImbPU's weight of the negatives, (1 - pi') / (1 - pi), grows without bound."""
+"""Above it ImbPU's weight of the negatives, (1 - pi') / (1 - pi), is too large."""
 
 
 class ImbPUConfig(NNPUConfig):
-    """nnPU learnt for a world with another share of positives."""
+    """nnPU with its risk re-weighted to another share of positives."""
 
     variant: Literal["published", "released"] = "published"
-    """ImbPU as published, or the form the NcPU authors' code runs (nnPU with a scaled climb)."""
+    """ImbPU as published, or as in the NcPU authors' code (nnPU with a scaled ascent)."""
     target_prior: float = Field(default=0.5, gt=0, lt=1)
-    """Share of positives to learn for, pi'."""
+    """Share of positives to re-weight to, pi'."""
 
     card: ClassVar[Card] = Card(
         title="ImbPU",
-        summary="nnPU re-weighted to a balanced world, for rare positives.",
+        summary="nnPU re-weighted to equal classes, for rare positives.",
         citation="Su, Chen, Xu, Positive-Unlabeled Learning from Imbalanced Data, IJCAI 2021.",
         fidelity="As published; the overwritten form of the NcPU authors' code is a variant.",
         licence="Authors' code: MIT; nothing of it is here.",
         good_at="Rare positives where recall matters.",
-        bad_at="Priors above one half, where it favours the negatives; a wrong prior.",
+        bad_at="Priors above 0.5, where it favours the negatives; a wrong prior.",
         variants={"published": "as published", "released": "as the NcPU authors' code runs it"},
         logs=LOGS,
     )
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "RiskMethod":
-        """Return the untrained method; warn of a prior under which few samples weigh it all."""
+        """Return the untrained method; warn of a prior that gives few samples all the weight."""
         if facts.prior is not None and MOST_PRIOR < facts.prior < 1:
             warnings.warn(
                 f"ImbPU with a prior of {facts.prior:.3g} multiplies the few negatives by "
@@ -318,5 +303,5 @@ class ImbPUConfig(NNPUConfig):
         )
 
 
-def _descended(loss: Float[Tensor, ""]) -> PURisk:
+def _descended(loss: Scalar) -> PURisk:
     return PURisk(loss, loss.detach(), torch.zeros((), dtype=torch.bool, device=loss.device))

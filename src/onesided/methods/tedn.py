@@ -8,24 +8,25 @@ Symbols:
 | CVIR             | `kept.reject_top`, then `loss`      | W         | `warmup_epochs`          |
 | delta, gamma     | `delta`, `gamma` of BBE             | f(x)      | `margin`                 |
 
-Two problems that solve each other: with the share alpha of positives in U, the alpha |U|
-highest scores can be left out and the rest taught as negative (conditional value ignoring
-risk, CVIR); with a classifier, held-out scores tell alpha (best bin estimation, BBE). A warm
-start with all of U as negative begins the circle.
+Two problems that solve each other. With the share alpha of positives in U, the alpha |U|
+highest scores can be left out and the rest trained as negative (conditional value ignoring
+risk, CVIR). With a classifier, held-out scores give alpha (best bin estimation, BBE). A warm
+start with all of U as negative comes first.
 """
 
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float64
+from jaxtyping import Float64
 from pydantic import Field
 from torch import Tensor
 
-from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch, Stratified
+from onesided.core.batch import DataFacts, Losses, Outputs, PUBatch, Stratified
 from onesided.core.clock import Clock, Sweep
 from onesided.losses.classification import balanced_cross_entropy, margin, mean_or_zero
 from onesided.methods.base import Card, GradientMethod, MethodConfig, Needs
-from onesided.methods.logged import Logged
+from onesided.methods.logged import logs
+from onesided.methods.shapes import RowMask
 from onesided.nets.heads import classifier
 from onesided.nets.standardise import Backbone
 from onesided.priors.bbe import Ties, best_bin
@@ -39,9 +40,9 @@ class TEDnConfig(MethodConfig):
     """Settings of TEDn; the defaults are those of its authors."""
 
     warmup_epochs: int = Field(default=100, ge=0)
-    """Epochs of the warm start, W, in which all of U is taught as negative."""
+    """Epochs of the warm start, W, in which all of U is trained as negative."""
     delta: float = Field(default=0.1, gt=0, lt=1)
-    """Probability with which the bound behind BBE's bin may fail."""
+    """Probability with which the bound of BBE may fail."""
     gamma: float = Field(default=0.01, ge=0)
     """Slack of BBE's penalty."""
     ties: Ties = "exact"
@@ -53,28 +54,23 @@ class TEDnConfig(MethodConfig):
         summary="Estimates the prior on held-out scores and leaves U's likely positives out.",
         citation="Garg, Wu, Smola, Balakrishnan, Lipton, Mixture Proportion Estimation and PU "
         "Learning: A Modern Approach, NeurIPS 2021.",
-        fidelity="As published. An epoch is a pass over U; a batch whose unlabelled part is "
-        "rejected as a whole gives no gradient.",
+        fidelity="As published. An epoch is a pass over U. A batch gives no gradient if all of its "
+        "unlabelled part is rejected.",
         licence="Authors' code: Apache-2.0; nothing of it is here.",
-        good_at="An unknown prior and classes that can be told apart; it reports the prior.",
-        bad_at="Few held-out positives (below a hundred BBE is loose); short runs, where the "
-        "warm start has not ranked U yet; its learning rate of 0.1 makes repeats differ.",
+        good_at="An unknown prior and classes that can be separated; it reports the prior.",
+        bad_at="Few held-out positives (below a hundred, BBE is imprecise); short runs, in which "
+        "the warm start cannot rank U; its learning rate of 0.1 makes repeats differ.",
         variants={"exact": "BBE by its formula (default)", "reference": "BBE by the scan"},
-        logs={
-            "risk": Logged(
-                "Risk",
-                "How far positives and kept samples are from being called positive and negative.",
-            ),
-            "prior": Logged(
-                "Estimated class prior",
-                "Share of positives in the pool as estimated during training.",
-            ),
-            "kept": Logged("Kept samples", "Share of the pool that is taught as negative."),
-            "kept_called_positive": Logged(
-                "Kept, yet called positive",
-                "Share of the samples taught as negative that are called positive.",
-            ),
-        },
+        logs=logs(
+            "",
+            own={
+                "risk": "The classification loss on positives and on the kept part of the pool.",
+                "prior": "Share of positives in the pool as estimated during training.",
+                "kept": "Share of the pool that is trained as negative.",
+                "kept_called_positive": "Share of the kept samples that are called positive.",
+            },
+            titles={"prior": "Estimated class prior", "kept": "Kept samples"},
+        ),
     )
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "TEDn":
@@ -82,14 +78,14 @@ class TEDnConfig(MethodConfig):
         return TEDn(self, facts, backbone)
 
     def batching(self, batch_size: int) -> Stratified:
-        """Return batches of which one half is P."""
+        """Return batches of which half is P."""
         return Stratified(batch_size // 2)
 
     def for_budget(self, epochs: int) -> "TEDnConfig":
         """Return settings with a warm start that leaves most of a short run to CVIR.
 
-        The published share is a tenth; a short run spends a quarter, because a classifier
-        has to rank before ranks can be cut.
+        The published share is a tenth. A short run spends a quarter, because the classifier
+        must rank U before its top can be rejected.
         """
         if epochs >= PUBLISHED_EPOCHS:
             return self
@@ -98,7 +94,7 @@ class TEDnConfig(MethodConfig):
 
 
 class TEDn(GradientMethod):
-    """A classifier on a backbone, a mark on every row, and an estimate of the prior."""
+    """A classifier on a backbone, a flag for each kept row, and an estimate of the prior."""
 
     prior: Tensor
 
@@ -106,7 +102,6 @@ class TEDn(GradientMethod):
         super().__init__()
         self.config = config
         self.needs = config.needs
-        self.views = {"classify": Augment.WEAK}
         self.batching = config.batching(facts.batch_size)
         self.fewest_kept = facts.batch_size - self.batching.positives
         self.backbone = backbone
@@ -117,10 +112,10 @@ class TEDn(GradientMethod):
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
         """Return logits of P and of kept U, in one pass; zeros for rejected rows.
 
-        Rejected rows do not enter the network, so BatchNorm sees what the loss sees.
+        Rejected rows do not enter the network, so BatchNorm and loss use the same rows.
         """
         images, used = batch.views["classify"], self._used(batch)
-        if int(used.sum()) < 2:  # BatchNorm cannot take the spread of one row
+        if int(used.sum()) < 2:  # BatchNorm cannot take the variance of one row
             used = torch.ones_like(used)
         seen = self.classifier(self.backbone(images[used]))
         logits = seen.new_zeros(len(used), 2)
@@ -132,11 +127,11 @@ class TEDn(GradientMethod):
         z, used = margin(outputs["logits"]), self._used(batch)
         kept = used & ~batch.labelled
         risk = balanced_cross_entropy(z[used], batch.labelled[used])
-        # Without any negative the step would call everything positive: no gradient instead.
+        # Without any negative the step would only push towards positive: no gradient instead.
         risk = risk * kept.any()
         called = (z.detach() > 0).to(z.dtype)
         watched = {
-            # At 0 nothing is rejected: CVIR is then the warm start and no more.
+            # At 0 nothing is rejected: CVIR is then the same as the warm start.
             "prior": self.prior.clone(),
             "kept": mean_or_zero(kept.to(z.dtype), ~batch.labelled),
             "kept_called_positive": mean_or_zero(called, kept),
@@ -144,7 +139,7 @@ class TEDn(GradientMethod):
         return Losses(risk, {"risk": risk}, watched)
 
     def begin_epoch(self, clock: Clock, sweep: Sweep) -> None:
-        """Estimate alpha with what the epoch before has learnt and, once warm, re-rank U."""
+        """Estimate alpha with the current weights and, after the warm start, rank U again."""
         if clock.epoch == 0:
             return  # an untrained network ranks by chance
         self._estimate(sweep)
@@ -152,11 +147,11 @@ class TEDn(GradientMethod):
             self._reject(sweep)
 
     def finish(self, sweep: Sweep) -> None:
-        """Estimate alpha with the trained network: what the run says about the prior."""
+        """Estimate alpha with the trained network: the prior that the run reports."""
         self._estimate(sweep)
 
     def _estimate(self, sweep: Sweep) -> None:
-        # Held-out rows only: of rows it was trained on the network is too sure.
+        # Held-out rows only: the network is too sure of rows it was trained on.
         z, labelled = sweep(self._margin, of="held_out")
         found = best_bin(
             z[labelled].cpu().numpy(),
@@ -168,11 +163,11 @@ class TEDn(GradientMethod):
         self.prior.fill_(found.ratio)
 
     def _reject(self, sweep: Sweep) -> None:
-        # By the plain view: augmentation noise would reshuffle the ranks at the cut.
+        # On the plain view: augmentation noise would change the ranks at the threshold.
         z, labelled = sweep(self._margin)
         self.kept.reject_top(z, labelled, share=float(self.prior), at_least=self.fewest_kept)
 
-    def _used(self, batch: PUBatch) -> Bool[Tensor, "batch"]:
+    def _used(self, batch: PUBatch) -> RowMask:
         return batch.labelled | self.kept.read(batch.row)
 
     def _margin(self, images: Tensor) -> Float64[Tensor, "n"]:

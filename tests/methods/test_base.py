@@ -3,9 +3,9 @@
 import pytest
 
 from onesided.core.errors import ConfigError
+from onesided.methods.base import VariantConfig
 from onesided.methods.lagam import LaGAMConfig
 from onesided.methods.pico import PiCOConfig
-from onesided.methods.variant import VariantConfig
 from onesided.methods.wsc import WSCConfig
 
 every_method = pytest.mark.parametrize("config", [PiCOConfig, WSCConfig, LaGAMConfig])
