@@ -147,7 +147,7 @@ def test_labels_that_a_map_does_not_train_on_are_told(tmp_path: Path) -> None:
     marks = marks_of_ids(HOUSES, path)
     assert marks.marked.tolist() == marked("a")
     assert "2 buildings" in marks.warnings[0]
-    assert "count as unlabelled" in marks.warnings[0]
+    assert "count as not marked" in marks.warnings[0]
 
 
 def test_a_layer_of_marks_is_chosen_by_its_own_flag(tmp_path: Path) -> None:

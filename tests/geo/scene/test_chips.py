@@ -53,7 +53,7 @@ def test_what_was_stopped_goes_on_and_gives_the_same(tmp_path: Path) -> None:
         cut_chips(Numbers(breaks_at=400), tmp_path / "a", size=4)
     again = Numbers()
     resumed = cut_chips(again, tmp_path / "a", size=4)
-    assert again.asked == COUNT - module.PIECE
+    assert again.asked == COUNT - module.CHUNK
     whole = cut_chips(Numbers(), tmp_path / "b", size=4)
     np.testing.assert_array_equal(resumed.values, whole.values)
     assert resumed.reasons == whole.reasons
@@ -85,7 +85,7 @@ def test_a_note_that_was_being_written_does_not_count(tmp_path: Path) -> None:
     notes.write_bytes(notes.read_bytes()[:-5])
     again = Numbers()
     cut_chips(again, tmp_path, size=4)
-    assert again.asked == COUNT % module.PIECE
+    assert again.asked == COUNT % module.CHUNK
 
 
 def test_progress_reaches_the_end(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ Longitudes and latitudes are rounded to 1e-7 degree, which moves no corner by a 
 and each is written as the difference to the one before: a few digits instead of eighteen.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onesided.core.errors import DataError
@@ -12,37 +12,18 @@ from onesided.core.errors import DataError
 QUANTA_PER_DEGREE = 10_000_000
 _WHOLE_CIRCLE = 360 * QUANTA_PER_DEGREE
 
-Position = tuple[float, float]
-"""Longitude and latitude in degrees, WGS 84."""
+Rings = Sequence[Sequence[tuple[float, float]]]
+"""The outline of a building: rings of (longitude, latitude) in degrees of WGS 84, closed or not.
+
+What lies inside an odd number of rings belongs to the building, so courtyards and buildings of
+several parts need no further structure. A ring of one corner is a building of which only the
+position is known. No ring: there is no usable shape."""
 _Ring = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Point:
-    """A building of which only the place is known."""
-
-    longitude: float
-    latitude: float
-
-
-@dataclass(frozen=True)
-class Footprint:
-    """The outline of a building: rings of (longitude, latitude), closed or not.
-
-    What lies inside an odd number of rings belongs to the building, so that courtyards and
-    buildings of several parts need no further structure.
-    """
-
-    rings: Sequence[Sequence[Position]]
-
-
-Geometry = Point | Footprint | None
-"""None where the source had no usable shape."""
-
-
-@dataclass(frozen=True)
 class PackedShapes:
-    """What a reader needs to rebuild the shapes, in the order of the items."""
+    """The shapes as integers, in the order of the items."""
 
     rings: list[int]
     """Per item: 0 for no shape; n for one ring of n corners (a point has one corner);
@@ -53,25 +34,22 @@ class PackedShapes:
     """Longitude in the middle of all shapes, degrees; beyond 180 where they cross it."""
 
 
-def pack(shapes: Sequence[tuple[str, Geometry]]) -> PackedShapes:
+def pack(shapes: Sequence[tuple[str, Rings]]) -> PackedShapes:
     """Return the shapes of named items as integers.
 
     Longitudes are shifted by whole turns so that neighbours across the antimeridian meet.
     """
-    quantised = [_quantised(name, geometry) for name, geometry in shapes]
-    west, east = _span([x for corner in _corners(quantised) for x in corner[:1]])
+    quantised = [_quantised(name, rings) for name, rings in shapes]
+    corners = [corner for rings in quantised for ring in rings for corner in ring]
+    west, east = _span([x for x, _ in corners])
     steps: list[int] = []
     last_x = last_y = 0
-    for x, y in _corners(quantised):
+    for x, y in corners:
         unwrapped = west + (x - west) % _WHOLE_CIRCLE
         steps += (unwrapped - last_x, y - last_y)
         last_x, last_y = unwrapped, y
     sizes = [size for rings in quantised for size in _sizes(rings)]
     return PackedShapes(sizes, steps, (west + east) / 2 / QUANTA_PER_DEGREE)
-
-
-def _corners(shapes: list[list[_Ring]]) -> Iterator[tuple[int, int]]:
-    return (corner for rings in shapes for ring in rings for corner in ring)
 
 
 def _sizes(rings: list[_Ring]) -> list[int]:
@@ -93,19 +71,14 @@ def _span(longitudes: list[int]) -> tuple[int, int]:
     return west, west + _WHOLE_CIRCLE - gaps[widest]
 
 
-def _quantised(name: str, geometry: Geometry) -> list[_Ring]:
-    if geometry is None:
-        return []
-    if isinstance(geometry, Point):
-        return [[_quantise(name, (geometry.longitude, geometry.latitude))]]
-    rings = [[_quantise(name, corner) for corner in ring] for ring in geometry.rings]
+def _quantised(name: str, rings: Rings) -> list[_Ring]:
+    quantised = [[_quantise(name, *corner) for corner in ring] for ring in rings if ring]
     # The last corner of a closed ring is its first; a canvas closes rings by itself.
-    return [ring[:-1] if len(ring) > 1 and ring[0] == ring[-1] else ring for ring in rings if ring]
+    return [ring[:-1] if len(ring) > 1 and ring[0] == ring[-1] else ring for ring in quantised]
 
 
-def _quantise(name: str, position: Position) -> tuple[int, int]:
-    longitude, latitude = position
-    # NaN fails every comparison, so that it is refused here too.
+def _quantise(name: str, longitude: float, latitude: float) -> tuple[int, int]:
+    # NaN fails every comparison, so it is refused here too.
     if not (-360 <= longitude <= 360 and -90 <= latitude <= 90):
         raise DataError(
             f"Positions on the map are longitude and latitude in degrees; {name!r} has "

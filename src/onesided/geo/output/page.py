@@ -1,7 +1,7 @@
 """One self-contained web page that shows buildings on a map, coloured by their score.
 
-The page is drawn by our own scripts on a canvas: no network may be needed to open it, so a
-map library would have to be embedded, and would be larger than the buildings.
+Our own scripts draw the page on a canvas. It must open without a network, so a map library
+would have to be embedded, and would be larger than the buildings.
 """
 
 import base64
@@ -14,14 +14,12 @@ from pathlib import Path
 from markupsafe import Markup
 
 from onesided.core.errors import DataError
-from onesided.geo.output.packed import Footprint, Geometry, Point, pack
+from onesided.geo.output.packed import Rings, pack
 from onesided.pages.document import document
 from onesided.storage.atomic import replacing
 
-__all__ = ["Footprint", "MapItem", "MapPage", "Point", "render", "write_map"]
-
 WEB = "geo/output/web"
-"""Where the parts of the page are, in the package."""
+"""Folder of the parts of the page, in the package."""
 SCRIPTS = (
     "elements.js",
     "csv.js",
@@ -40,7 +38,7 @@ SCRIPTS = (
 )
 """In this order they are one script: the later ones use what the earlier ones define."""
 
-# The browser script tells them apart by the same first bytes, in base64.
+# JPEG, PNG, WebP; the browser script knows them by the same first bytes, in base64.
 _PICTURE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF")
 
 Bounds = tuple[float, float, float, float]
@@ -52,8 +50,8 @@ class MapItem:
     """One building as the page shows it."""
 
     name: str
-    geometry: Geometry
-    """None where the source had no usable shape: listed, but not drawn."""
+    rings: Rings
+    """Without any, the building is listed but not drawn."""
     score: float | None
     """None where the building was skipped."""
     rank: int | None
@@ -79,12 +77,12 @@ class MapPage:
     base_bounds: Bounds | None = None
     """What `base` covers, to the outer edges of its pixels."""
     facts: Sequence[tuple[str, str]] = ()
-    """Label and text, shown as they are: how the scores were made, how far to trust them."""
+    """Label and text of each figure, shown as they are."""
     warnings: Sequence[str] = ()
 
 
 def write_map(page: MapPage, path: Path) -> None:
-    """Write the page to `path`; a page that was there before stays whole until then."""
+    """Write the page to `path`; if that fails, a page that was there before stays."""
     content = render(page)
     with replacing(path) as file:
         file.write(content)
@@ -102,7 +100,7 @@ def render(page: MapPage) -> bytes:
         pictures="".join(_base64(picture) for picture in _pictures(page.items)),
         base=_base64(page.base),
     )
-    # Names that are not Unicode carry lone surrogates; so written, JSON reads them back.
+    # Names that are not Unicode carry lone surrogates; JSON reads these escapes back.
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -140,7 +138,7 @@ def _pictures(items: Iterable[MapItem]) -> Iterable[bytes | None]:
 def _data(page: MapPage) -> dict[str, object]:
     roles = _numbered(item.role for item in page.items)
     reasons = _numbered(item.reason for item in page.items if item.reason)
-    shapes = pack([(item.name, item.geometry) for item in page.items])
+    shapes = pack([(item.name, item.rings) for item in page.items])
     return {
         "title": page.title,
         "threshold": page.threshold,
@@ -161,12 +159,12 @@ def _data(page: MapPage) -> dict[str, object]:
 
 
 def _numbered(texts: Iterable[str]) -> dict[str, int]:
-    """Return the different texts in the order they come, each with its number."""
+    """Return each different text with its number, in the order of first use."""
     return {text: number for number, text in enumerate(dict.fromkeys(texts))}
 
 
 def _inert_json(value: object) -> Markup:
-    """Return JSON that ends no script element and no line of a script."""
+    """Return JSON that cannot end the script element or a line of it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -7,7 +7,7 @@ import pytest
 from onesided.core.errors import DataError, DataNotFound
 from onesided.data.read.picture import decode
 from onesided.data.read.polygons import building_window, cut
-from onesided.geo.input.tiles import is_event, read_event
+from onesided.geo.scene.tiles import is_event, read_event
 from tests.geo.fakes import FakeEvent, add_feature, write_xbd_event
 
 
