@@ -73,7 +73,7 @@ def test_the_image_lies_where_its_bounds_say(empty: Map, tmp_path: Path, middle:
         replace(OPEN[0], name="west", rings=[[(west, 0.0)]]),
         replace(OPEN[1], name="east", rings=[[(east, 0.005)]]),
     ]
-    page = replace(page_of(ends), base=half_red_half_blue(), base_bounds=(west, -0.01, east, 0.01))
+    page = replace(page_of(ends), base=(half_red_half_blue(), (west, -0.01, east, 0.01)))
     empty.show(page, tmp_path / "map.html")
     WebDriverWait(empty.chrome, 10).until(
         lambda _: empty.pixel(*empty.project(middle - 0.001, 0.001))[0] > 150

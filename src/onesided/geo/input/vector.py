@@ -72,11 +72,8 @@ def read_layer(
 ) -> Layer:
     """Return the features of a vector file.
 
-    Args:
-        path: The file.
-        layer: Name of the layer, where the file has several.
-        given_system: Coordinate system, for a file that names none.
-        flag: Command-line flag that chooses the layer, for error messages.
+    `given_system` is for a file that names no coordinate system; errors name the `flag` that
+    chooses a layer.
     """
     if not path.exists():
         raise DataNotFound(f"There is no file {path}. Give a GeoPackage, GeoJSON or Shapefile.")

@@ -72,10 +72,9 @@ class MapPage:
     items: Sequence[MapItem]
     threshold: float
     """A building is called damaged where its score is greater."""
-    base: bytes | None = None
-    """JPEG, PNG or WebP under the buildings; north up, rows evenly spaced in Web Mercator."""
-    base_bounds: Bounds | None = None
-    """What `base` covers, to the outer edges of its pixels."""
+    base: tuple[bytes, Bounds] | None = None
+    """JPEG, PNG or WebP under the buildings, north up, rows evenly spaced in Web Mercator; and
+    what it covers, to the outer edges of its pixels."""
     facts: Sequence[tuple[str, str]] = ()
     """Label and text of each figure, shown as they are."""
     warnings: Sequence[str] = ()
@@ -98,7 +97,7 @@ def render(page: MapPage) -> bytes:
         scripts=[f"{WEB}/{name}" for name in SCRIPTS],
         data=_inert_json(_data(page)),
         pictures="".join(_base64(picture) for picture in _pictures(page.items)),
-        base=_base64(page.base),
+        base=_base64(page.base[0] if page.base else None),
     )
     # Names that are not Unicode carry lone surrogates; JSON reads these escapes back.
     return text.encode("utf-8", "backslashreplace")
@@ -107,14 +106,13 @@ def render(page: MapPage) -> bytes:
 def _check(page: MapPage) -> None:
     if not math.isfinite(page.threshold):
         raise DataError(f"The threshold of the map must be a number; got {page.threshold}.")
-    if (page.base is None) != (page.base_bounds is None):
-        raise DataError("The image under the map and its bounds must be given together.")
-    if page.base_bounds is not None:
-        west, south, east, north = page.base_bounds
+    base, bounds = page.base or (None, None)
+    if bounds is not None:
+        west, south, east, north = bounds
         if not (-90 <= south < north <= 90 and -180 <= west <= 360 and -180 <= east <= 360):
             raise DataError(
                 "The bounds of the image under the map must be west, south, east, north in "
-                f"degrees; got {page.base_bounds}. Reproject them to EPSG:4326."
+                f"degrees; got {bounds}. Reproject them to EPSG:4326."
             )
     for item in page.items:
         if item.score is not None and not math.isfinite(item.score):
@@ -122,7 +120,7 @@ def _check(page: MapPage) -> None:
                 f"The score of {item.name!r} must be a number, or None if it was skipped; "
                 f"got {item.score}."
             )
-    for picture in (page.base, *_pictures(page.items)):
+    for picture in (base, *_pictures(page.items)):
         if picture is not None and not picture.startswith(_PICTURE_STARTS):
             raise DataError(
                 f"Pictures of the map must be JPEG, PNG or WebP; one starts with {picture[:8]!r}."
@@ -144,7 +142,7 @@ def _data(page: MapPage) -> dict[str, object]:
         "threshold": page.threshold,
         "facts": list(page.facts),
         "warnings": list(page.warnings),
-        "bounds": _bounds_near(shapes.middle, page.base_bounds),
+        "bounds": _bounds_near(shapes.middle, page.base[1]) if page.base else None,
         "names": [item.name for item in page.items],
         "scores": [None if item.score is None else float(item.score) for item in page.items],
         "ranks": [None if item.rank is None else int(item.rank) for item in page.items],
@@ -175,10 +173,8 @@ def _base64(content: bytes | None) -> str:
     return "" if content is None else base64.b64encode(content).decode("ascii")
 
 
-def _bounds_near(middle: float, bounds: Bounds | None) -> Bounds | None:
+def _bounds_near(middle: float, bounds: Bounds) -> Bounds:
     """Return the bounds of the image, shifted by whole turns to where the buildings are."""
-    if bounds is None:
-        return None
     west, south, east, north = bounds
     east += 360 * (east < west)
     turns = round((middle - (west + east) / 2) / 360)

@@ -41,22 +41,14 @@ def map_page(
 ) -> MapPage:
     """Return the content of the page.
 
-    Args:
-        table: The map.
-        chips: Pictures of the buildings.
-        summary: Figures to show beside the map.
-        title: Headline.
-        after_from: First channel of the image after the event; 0 where there is none before.
-        background: Image to show under the buildings.
-        warnings: Sentences that must not be missed.
+    `after_from` is the first channel of the image after the event, 0 where there is none
+    before it; `background` is the image to show under the buildings.
     """
-    base = base_picture(background) if background is not None else None
     return MapPage(
         title=title,
         items=_items(table, chips, after_from),
         threshold=table.threshold,
-        base=base[0] if base else None,
-        base_bounds=base[1] if base else None,
+        base=base_picture(background) if background is not None else None,
         facts=_facts(summary),
         warnings=warnings,
     )

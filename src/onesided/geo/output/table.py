@@ -57,19 +57,17 @@ class MapTable:
     @property
     def decisions(self) -> list[str | None]:
         """Positive or negative, None for a skipped building."""
-        words = np.where(self.scores > self.threshold, "positive", "negative")
-        return [
-            str(word) if scored else None for word, scored in zip(words, self.scored, strict=True)
-        ]
+        words = np.where(self.scores > self.threshold, "positive", "negative").astype(object)
+        words[~self.scored] = None
+        decisions: list[str | None] = words.tolist()
+        return decisions
 
     @property
     def roles(self) -> list[str]:
         """Positive or unlabelled, with "held-out" in front for buildings not trained on."""
-        words = np.where(self.marked, "positive", "unlabelled")
-        return [
-            f"held-out {word}" if out else str(word)
-            for word, out in zip(words, self.held_out, strict=True)
-        ]
+        words = np.where(self.marked, "positive", "unlabelled").astype(object)
+        roles: list[str] = np.where(self.held_out, "held-out " + words, words).tolist()
+        return roles
 
     def columns(self) -> dict[str, np.ndarray]:
         """Return the footprints' attributes and ours; on a clash theirs are renamed."""

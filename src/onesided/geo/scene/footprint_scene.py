@@ -172,12 +172,12 @@ def open_scene(
     given_system: str | None = None,
     stretches: Sequence[Stretch] = (),
 ) -> FootprintScene:
-    """Open the images and find the buildings in them.
+    """Open the images (before and after, or after alone) and find the buildings in them.
 
     Args:
         stack: Closes the images at the end.
         buildings: The footprints.
-        images: Before and after, or after alone.
+        images: Their paths.
         margin: Surroundings of a building, in sizes of the building.
         given_system: Coordinate system of images that name none.
         stretches: One for each image, from the model; an image without one gets its own.

@@ -5,7 +5,7 @@ picture (`features.xy`) and in degrees (`features.lng_lat`). So neither a georef
 GDAL is needed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from jaxtyping import Int64
 from onesided.core.errors import DataError, DataNotFound
 from onesided.data.read.files import Unreadable
 from onesided.data.read.polygons import MARGIN, BadPolygon, polygon_from_wkt
-from onesided.data.sources.xbd.labels import read_outlined
+from onesided.data.sources.xbd.labels import Outlined, read_outlined
 from onesided.geo.input.coordinates import WGS84, Geometries, system
 from onesided.geo.input.footprints import Buildings, check_different
 from onesided.geo.input.image import Picture, Stretch
@@ -95,16 +95,13 @@ def read_event(
 ) -> TileScene:
     """Return the buildings of an xBD event.
 
-    Args:
-        labels: Folder of label files, or one of them.
-        images: Folder of pictures after the event, or one picture.
-        pre: The same before the event, if there are such pictures.
-        margin: Surroundings of a building, in sizes of the building.
+    Labels are a folder of label files or one of them; images a folder of pictures after the
+    event or one picture; `pre` the same before the event, if there are such pictures.
     """
     files = sorted(labels.rglob(f"*{POST}.json")) if labels.is_dir() else [labels]
     tiles: list[EventTile] = []
-    names: list[str] = []
-    shapes, subtypes, where = [], [], []
+    found: list[Outlined] = []
+    where: list[str] = []
     for file in files:
         read = read_outlined(file)
         if not read:
@@ -113,29 +110,29 @@ def read_event(
             raise DataError(f"{file} outlines a building without properties.uid: it has no name.")
         after = _picture(images, file.stem)
         before = (_picture(pre, file.stem.replace(POST, PRE)),) if pre is not None else ()
-        outlines = np.empty(len(read), object)
-        outlines[:] = [_outline(building.pixels) for building in read]
-        tiles.append(EventTile((*before, after), outlines, len(names)))
-        names += [building.uid for building in read]
-        shapes += [_outline(building.degrees) for building in read]
-        subtypes += [building.subtype for building in read]
+        outlines = _outlines(building.pixels for building in read)
+        tiles.append(EventTile((*before, after), outlines, len(found)))
+        found += read
         where += [file.stem.removesuffix(POST)] * len(read)
-    if not names:
+    if not found:
         raise DataError(f"The label files in {labels} outline no building.")
+    names = tuple(building.uid for building in found)
     check_different(names, str(labels))
-    geometries = np.empty(len(names), object)
-    geometries[:] = shapes
+    subtypes = [building.subtype for building in found]
     columns = {"subtype": np.array(subtypes, object), "tile": np.array(where, object)}
-    return TileScene(
-        Buildings(tuple(names), geometries, system(WGS84), columns), tiles, margin=margin
-    )
+    geometries = _outlines(building.degrees for building in found)
+    return TileScene(Buildings(names, geometries, system(WGS84), columns), tiles, margin=margin)
 
 
-def _outline(text: object) -> object:
-    try:
-        return polygon_from_wkt(text)
-    except BadPolygon:
-        return None  # this building alone is skipped, with the reason
+def _outlines(texts: Iterable[object]) -> Geometries:
+    """Return geometries of well-known text, None for a bad one: that building is skipped."""
+    shapes: list[object] = []
+    for text in texts:
+        try:
+            shapes.append(polygon_from_wkt(text))
+        except BadPolygon:
+            shapes.append(None)
+    return np.array([*shapes, None], object)[:-1]  # None keeps numpy from looking into shapes
 
 
 def _picture(images: Path, stem: str) -> Path:

@@ -1,4 +1,4 @@
-// Tables as spreadsheets read and write them.
+// CSV as spreadsheets read and write it.
 
 // A cell that starts with = + - @ is a formula to a spreadsheet; an apostrophe makes it text.
 function cell(text) {
@@ -8,7 +8,7 @@ function cell(text) {
 
 const nameInCell = (text) => (/^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text);
 
-// Spreadsheets of half of Europe separate by semicolons and still say CSV.
+// Spreadsheets in half of Europe separate CSV by semicolons.
 function separatorOf(text) {
   const [first] = text.split(/\r?\n/, 1);
   return [",", ";", "\t"].find((mark) => first.includes(mark)) ?? ",";
@@ -40,7 +40,7 @@ function rowsOf(text) {
   return rows.filter((cells) => cells.some((one) => one !== ""));
 }
 
-// What stands between quotes, and where it ends; false if there are none, null if they stay open.
+// The text between quotes and where it ends; false without quotes, null if they do not close.
 function quotedCell(text, start) {
   if (text[start] !== '"') return false;
   let [value, end] = ["", start];

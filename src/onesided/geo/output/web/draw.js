@@ -1,11 +1,11 @@
-// What is on the canvas. A call for each building makes a canvas slow, and so does one path
-// of a thousand; a few dozen in a path is fastest, and plain rectangles are faster still.
+// Draws the map on a canvas. One call per building is slow, and so is one path of a thousand
+// buildings; a few dozen in a path are fastest, and plain rectangles are faster still.
 
 const BATCH = 32; // buildings in a path
-const TINY = 6; // pixels; below, nobody can tell a building from its box
+const TINY = 6; // pixels; a smaller building looks like its box
 const SMALLEST = 2.5; // pixels; a smaller building would vanish in the overview
 const SMALLEST_CALLED = 3.5;
-const EDGE_FROM = 14; // pixels of a house; below, edges of their own darken everything
+const EDGE_FROM = 14; // pixels of a house; around smaller ones, edges darken everything
 const HOUSE_METRES = 12;
 const QUIET_ALPHA = 0.55; // of the fill, for buildings that are not called
 
@@ -56,16 +56,16 @@ class Painter {
     if (this.base && this.image) this.paintBase();
     else paintGraticule(context, camera, this.colours);
     this.house = HOUSE_METRES / camera.metresPerPixel();
-    // Points have no size of their own: about a house's, but never hidden nor a blot.
+    // Points have no size: about that of a house, but neither invisible nor a blot.
     this.pointSize = Math.max(SMALLEST_CALLED, Math.min(18, this.house));
     const visible = this.visible();
     this.paintSkipped(visible.filter((place) => place < this.firstScored));
-    // The open card is about what is in the image there: no fill over it.
+    // The selected building gets no fill: the image below it must be seen.
     const bare = this.base && this.image ? this.selected : -1;
     const filled = visible.filter((place) => place >= this.firstScored && this.order[place] !== bare);
     const called = filled.filter((place) => place >= this.firstCalled);
     this.paintScored(filled.subarray(0, filled.length - called.length));
-    this.paintOutlines(called); // below the fill, so that they frame the colour and spare it
+    this.paintOutlines(called); // below the fill, so that they frame the colour
     this.paintScored(called);
     paintSigns(this, visible);
     if (this.hovered >= 0) paintRing(this, this.hovered, 2);

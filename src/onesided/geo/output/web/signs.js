@@ -1,4 +1,4 @@
-// What lies above the buildings: signs of people's marks, the chosen one, the centre.
+// Drawn above the buildings: dots of marks and checks, the selected building, the crosshair.
 
 const SIGN_FROM = 9; // pixels; on smaller buildings a dot would hide the colour
 
