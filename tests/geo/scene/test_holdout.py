@@ -49,7 +49,7 @@ def test_whole_neighbourhoods_are_held_out_with_about_the_share_of_the_marked() 
         assert len(set(held_out[group == number])) == 1
 
 
-def test_marks_in_one_corner_hold_single_buildings_out_and_that_is_told() -> None:
+def test_marks_in_one_corner_hold_out_single_buildings_with_a_notice() -> None:
     group = neighbourhoods(town(640))
     held_out, notices = choose_held_out(group, group == 7, 0.2, seed=57)
     assert "close together" in notices[0]
@@ -77,7 +77,7 @@ def test_the_problem_holds_every_building_that_can_be_seen_once() -> None:
 
 
 @pytest.mark.parametrize(("count", "marked", "told"), [(60, 4, "4 marked"), (45, 41, "4 unmarked")])
-def test_too_few_to_learn_from_are_refused(count: int, marked: int, told: str) -> None:
+def test_too_few_to_train_on_are_refused(count: int, marked: int, told: str) -> None:
     with pytest.raises(DataError, match=told):
         load_chips(*problem(count, marked), ChipsConfig())
 

@@ -22,7 +22,7 @@ from tests.cli.pictures import BLUE, draw
         ("10_95.png", None),
     ],
 )
-def test_the_place_is_in_the_name(name: str, place: tuple[float, float] | None) -> None:
+def test_the_position_is_in_the_name(name: str, place: tuple[float, float] | None) -> None:
     assert place_in_name(name) == place
 
 
@@ -74,7 +74,7 @@ def test_a_table_says_the_same_as_names(tmp_path: Path) -> None:
         ("", "lists no crop"),
     ],
 )
-def test_a_table_that_says_nothing_clear_is_refused(tmp_path: Path, line: str, told: str) -> None:
+def test_an_unclear_table_is_refused(tmp_path: Path, line: str, told: str) -> None:
     draw(tmp_path / "a.png", 0)
     (tmp_path / "points.csv").write_text(f"lon,lat,path\n{line}\n")
     with pytest.raises(DataError, match=told):

@@ -55,11 +55,8 @@ class Layer:
     def column(self, name: str) -> np.ndarray:
         """Return an attribute, or raise an error that lists the columns."""
         if name not in self.columns:
-            raise ConfigError(
-                f"{self.path} has no column '{name}'.{nearest(name, self.columns)}"
-                if self.columns
-                else f"{self.path} has no column '{name}'; it has no columns at all."
-            )
+            hint = nearest(name, self.columns) if self.columns else " It has no columns at all."
+            raise ConfigError(f"{self.path} has no column '{name}'.{hint}")
         return self.columns[name]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from onesided.core.errors import OnesidedError
 from onesided.geo.input.coordinates import WGS84, Geometries, converted, system
 from onesided.geo.output.table import MapTable
+from onesided.pages.render import render
 from onesided.storage.atomic import replacing, replacing_by_name
 from onesided.storage.optional import library
 
@@ -22,8 +23,6 @@ POLYGONS, POINT = {3, 6}, 0
 # ColorBrewer's YlOrRd in five classes: readable in print and by the colour-blind.
 COLOURS = ("255,255,178", "254,204,92", "253,141,60", "240,59,32", "189,0,38")
 NO_SCORE = "150,150,150"
-# A graduated style hides features without a number; -1 keeps skipped buildings visible.
-GRADED_BY = "coalesce(&quot;score&quot;, -1)"
 
 
 def write_geojson(table: MapTable, path: Path) -> None:
@@ -126,18 +125,14 @@ def _storable(values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     if present and all(isinstance(value, bool) for value in present):
         return np.array([bool(value) for value in values]), missing
     text = np.empty(len(values), object)
-    text[:] = [
-        _text(value) if isinstance(value, str | None) else json.dumps(_plain("", value))
-        for value in values
-    ]
+    text[:] = [None if value is None else _text(value) for value in values]
     return text, missing
 
 
-def _text(value: str | None) -> str | None:
+def _text(value: object) -> str:
     """Return text with escapes for bytes that are not UTF-8, which file names can hold."""
-    if value is None or value.isascii():
-        return value
-    return value.encode("utf-8", "backslashreplace").decode()
+    text = value if isinstance(value, str) else json.dumps(_plain("", value))
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _store_style(path: Path, layer: str, style: str) -> None:
@@ -164,43 +159,8 @@ def _store_style(path: Path, layer: str, style: str) -> None:
 
 def style_text(*, is_point: bool) -> str:
     """Return a QGIS style (QML): pale to dark red in five classes of `score`, grey for none."""
-    steps = len(COLOURS)
-    classes = [(-1.0, -0.5, "no score, see the column reason")]
-    classes += [
-        (step / steps, (step + 1) / steps, f"{step / steps:.1f} to {(step + 1) / steps:.1f}")
-        for step in range(steps)
-    ]
-    ranges = "\n".join(
-        f'      <range lower="{low:.6f}" upper="{high:.6f}" symbol="{number}" label="{label}" '
-        'render="true"/>'
-        for number, (low, high, label) in enumerate(classes)
-    )
-    symbols = "\n".join(
-        _symbol(number, colour, is_point=is_point)
-        for number, colour in enumerate((NO_SCORE, *COLOURS))
-    )
-    return (
-        "<!DOCTYPE qgis PUBLIC 'http://mrcc.com/qgis.dtd' 'SYSTEM'>\n"
-        '<qgis version="3.22" styleCategories="Symbology">\n'
-        f'  <renderer-v2 type="graduatedSymbol" attr="{GRADED_BY}" '
-        'graduatedMethod="GraduatedColor" symbollevels="0" forceraster="0" enableorderby="0">\n'
-        f"    <ranges>\n{ranges}\n    </ranges>\n"
-        f"    <symbols>\n{symbols}\n    </symbols>\n"
-        "  </renderer-v2>\n"
-        f"  <layerGeometryType>{0 if is_point else 2}</layerGeometryType>\n"
-        "</qgis>\n"
-    )
-
-
-def _symbol(number: int, colour: str, *, is_point: bool) -> str:
-    kind, drawn = ("marker", "SimpleMarker") if is_point else ("fill", "SimpleFill")
-    further = '<Option name="size" type="QString" value="2"/>' if is_point else ""
-    return (
-        f'      <symbol name="{number}" type="{kind}" alpha="0.8" clip_to_extent="1">\n'
-        f'        <layer class="{drawn}" enabled="1" locked="0" pass="0"><Option type="Map">'
-        f'<Option name="color" type="QString" value="{colour},255"/>'
-        '<Option name="outline_color" type="QString" value="60,60,60,255"/>'
-        '<Option name="outline_width" type="QString" value="0.1"/>'
-        f"{further}</Option></layer>\n"
-        "      </symbol>"
-    )
+    classes = [(-1.0, -0.5, "no score, see the column reason", NO_SCORE)]
+    for step, colour in enumerate(COLOURS):
+        low, high = step / len(COLOURS), (step + 1) / len(COLOURS)
+        classes.append((low, high, f"{low:.1f} to {high:.1f}", colour))
+    return str(render("geo/output/style.qml", classes=classes, is_point=is_point)) + "\n"

@@ -22,12 +22,10 @@ WEB = "geo/output/web"
 """Folder of the parts of the page, in the package."""
 SCRIPTS = (
     "elements.js",
-    "csv.js",
     "items.js",
     "camera.js",
     "colours.js",
     "graticule.js",
-    "signs.js",
     "draw.js",
     "gestures.js",
     "decision.js",

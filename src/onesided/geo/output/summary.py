@@ -125,21 +125,15 @@ def _counts(table: MapTable) -> list[Figure]:
 
 def _share_of_all(prior: Figure, marked: float) -> dict[str, Figure]:
     """Return the share of damaged among all buildings from that among the unmarked."""
-
-    def of_all(share: float | None) -> float | None:
-        return None if share is None else population_prior(share, marked)
-
     if prior.value is None:
         return {}
-    whole = replace(
-        prior,
-        name="positive_all",
-        value=of_all(prior.value),
-        low=of_all(prior.low),
-        high=of_all(prior.high),
-        assumes=(*prior.assumes, "marked_positive"),
+    value, low, high = (
+        None if share is None else population_prior(share, marked)
+        for share in (prior.value, prior.low, prior.high)
     )
-    return {whole.name: whole}
+    assumes = (*prior.assumes, "marked_positive")
+    name = "positive_all"
+    return {name: replace(prior, name=name, value=value, low=low, high=high, assumes=assumes)}
 
 
 def _true_figures(table: MapTable, truth: Mapping[str, int]) -> list[Figure]:

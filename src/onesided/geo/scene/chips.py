@@ -39,15 +39,12 @@ class Scene(Protocol):
 
     def order(self) -> Int64[np.ndarray, "n"]:
         """Return all rows in the order in which they are fastest to cut."""
-        ...
 
     def chips(self, rows: Sequence[int], size: int) -> Iterator[Chip]:
         """Return the chip of each of these rows."""
-        ...
 
     def identity(self) -> Mapping[str, Any]:
         """Return everything that the pixels of the chips depend on."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -174,13 +174,8 @@ def open_scene(
 ) -> FootprintScene:
     """Open the images (before and after, or after alone) and find the buildings in them.
 
-    Args:
-        stack: Closes the images at the end.
-        buildings: The footprints.
-        images: Their paths.
-        margin: Surroundings of a building, in sizes of the building.
-        given_system: Coordinate system of images that name none.
-        stretches: One for each image, from the model; an image without one gets its own.
+    The stack closes the images at the end. `given_system` is for images that name no coordinate
+    system; `stretches` are those of the model, and an image without one gets its own.
     """
     opened = [stack.enter_context(open_image(path, given_system)) for path in images]
     if given_system is not None:

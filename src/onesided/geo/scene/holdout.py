@@ -55,7 +55,7 @@ def check_enough(marked: Bool[np.ndarray, "n"], where: str) -> None:
     for count, what in ((int(marked.sum()), "marked"), (int((~marked).sum()), "unmarked")):
         if count < MINIMUM_POSITIVES:
             raise DataError(
-                f"{count} {what} buildings {where}, which is too few to learn from; at least "
+                f"{count} {what} buildings {where}, which is too few to train on; at least "
                 f"{MINIMUM_POSITIVES} are needed, and fifty or more are better."
             )
 

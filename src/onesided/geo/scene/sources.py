@@ -89,13 +89,10 @@ def open_sources(
     has_model: bool = False,
     stretches: tuple[Stretch, ...] = (),
 ) -> MarkedScene:
-    """Open all files of a map.
+    """Open all files of a map; the stack closes the images at the end.
 
-    Args:
-        stack: Closes the images at the end.
-        sources: What was given.
-        has_model: Whether a finished model scores, so that no building has to be marked.
-        stretches: Those of the model, instead of the images' own.
+    With a finished model no building has to be marked, and the images are stretched as those
+    that it was trained on (`stretches`).
     """
     sources.check(has_model=has_model)
     if sources.points is not None:

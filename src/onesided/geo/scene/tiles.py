@@ -85,9 +85,8 @@ class TileScene:
 
 def is_event(path: Path) -> bool:
     """Return whether a path is a folder of xBD label files, or one of them."""
-    if path.is_dir():
-        return any(path.rglob(f"*{POST}.json"))
-    return path.name.endswith(f"{POST}.json")
+    ending = f"{POST}.json"
+    return any(path.rglob(f"*{ending}")) if path.is_dir() else path.name.endswith(ending)
 
 
 def read_event(

@@ -112,3 +112,59 @@ function loadedText(loaded, unknown, differing, others) {
   if (others) parts.push(`${several(others, "line")} with another label left out`);
   return `${parts.join("; ")}.`;
 }
+
+// CSV as spreadsheets read and write it.
+
+// A cell that starts with = + - @ is a formula to a spreadsheet; an apostrophe makes it text.
+function cell(text) {
+  const safe = /^'*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+const nameInCell = (text) => (/^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text);
+
+// Spreadsheets in half of Europe separate CSV by semicolons.
+function separatorOf(text) {
+  const [first] = text.split(/\r?\n/, 1);
+  return [",", ";", "\t"].find((mark) => first.includes(mark)) ?? ",";
+}
+
+// The rows of a table, each a list of cells; null if a quote does not close where it should.
+function rowsOf(text) {
+  const separator = separatorOf(text);
+  const ending = new RegExp(`[${separator}\r\n]|$`, "g");
+  const rows = [[]];
+  for (let place = 0; place < text.length; ) {
+    let found = quotedCell(text, place);
+    if (found === null) return null;
+    if (!found) {
+      ending.lastIndex = place;
+      const end = ending.exec(text).index;
+      found = { value: text.slice(place, end), end };
+    }
+    rows.at(-1).push(found.value);
+    place = found.end;
+    if (text[place] === separator) {
+      place++;
+    } else if (place < text.length) {
+      if (!/[\r\n]/.test(text[place])) return null;
+      place += text.startsWith("\r\n", place) ? 2 : 1;
+      rows.push([]);
+    }
+  }
+  return rows.filter((cells) => cells.some((one) => one !== ""));
+}
+
+// The text between quotes and where it ends; false without quotes, null if they do not close.
+function quotedCell(text, start) {
+  if (text[start] !== '"') return false;
+  let [value, end] = ["", start];
+  do {
+    if (end > start) value += '"'; // two quotes inside mean one
+    const close = text.indexOf('"', end + 1);
+    if (close < 0) return null;
+    value += text.slice(end + 1, close);
+    end = close + 1;
+  } while (text[end] === '"');
+  return { value, end };
+}
