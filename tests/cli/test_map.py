@@ -1,4 +1,4 @@
-"""The whole way: marked buildings in, maps out; and bad input, one sentence each."""
+"""Whole maps from marked buildings; and bad input, refused in one sentence each."""
 
 import csv
 import json
@@ -75,7 +75,7 @@ def test_every_footprint_is_in_every_form_of_the_map_once(scene: FakeScene, mapp
     assert all(page.count(f'"{name}"') == 1 for name in names)
 
 
-def test_roles_tell_who_was_marked_and_ranks_whom_to_look_at_next(
+def test_roles_show_marked_buildings_and_ranks_the_order_to_check(
     scene: FakeScene, mapped: Path
 ) -> None:
     layer = read_layer(mapped / "damage.gpkg")
@@ -100,7 +100,9 @@ def test_all_files_are_there_and_the_summary_knows_the_truth(mapped: Path) -> No
     assert (mapped / "damage-run" / "report.html").exists()
 
 
-def test_coordinates_of_the_geopackage_are_those_that_came(scene: FakeScene, mapped: Path) -> None:
+def test_the_geopackage_has_the_coordinates_of_the_footprints(
+    scene: FakeScene, mapped: Path
+) -> None:
     came, went = read_layer(scene.gpkg), read_layer(mapped / "damage.gpkg")
     assert went.system == came.system
     assert shapely.equals(went.geometries, came.geometries).all()
@@ -131,7 +133,7 @@ def test_a_model_scores_another_place_with_the_numbers_it_was_trained_with(
     assert not (tmp_path / "other-run" / "config.toml").exists()
 
 
-def test_a_model_needs_nobody_marked(scene: FakeScene, mapped: Path, tmp_path: Path) -> None:
+def test_a_model_needs_no_marked_building(scene: FakeScene, mapped: Path, tmp_path: Path) -> None:
     outcome = call("map", *given(scene, positives=None), "--model", mapped / "damage-run",
                    "-o", tmp_path / "again.geojson", "--quiet")  # fmt: skip
     assert outcome.exit_code == 0, outcome.err
@@ -140,7 +142,7 @@ def test_a_model_needs_nobody_marked(scene: FakeScene, mapped: Path, tmp_path: P
     np.testing.assert_allclose(again, first, rtol=1e-4, atol=1e-6)
 
 
-def test_a_map_by_features_of_a_frozen_network_is_drawn_again_without_their_file(
+def test_a_frozen_backbone_needs_its_weights_file_only_once(
     scene: FakeScene, tmp_path: Path
 ) -> None:
     weights = tmp_path / "mine.safetensors"
@@ -402,7 +404,7 @@ def test_the_folder_of_the_output_is_made_once_the_input_can_be_used(
     }
 
 
-def test_weights_that_are_not_there_are_told_before_anything_is_cut(
+def test_missing_weights_are_refused_before_anything_is_cut(
     scene: FakeScene, tmp_path: Path
 ) -> None:
     words = ("-o", tmp_path / "x.gpkg", *TINY, "--weights", tmp_path / "lost.safetensors")
@@ -459,7 +461,7 @@ def test_a_map_is_never_written_over_what_was_given(
 
 
 def cut_margin(folder: Path) -> tuple[float, float, bytes]:
-    """Return the margin that two files tell, and the chips that show which one was used."""
+    """Return the margin in two files, and the chips, which show the one that was used."""
     told = json.loads((folder / "cutting.json").read_text())["margin"]
     set_to = read_toml(folder / "config.toml")["data"]["margin"]
     return told, set_to, (folder / "chips" / "pixels.u8").read_bytes()

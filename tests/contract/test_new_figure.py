@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onesided.cli.show import comparison_table, result_tables
-from onesided.geo.output.showing import map_page
+from onesided.geo.output.page_content import map_page
 from onesided.geo.output.summary import summarise, write_summary
 from onesided.metrics.pu import FORMULAS, Formula, Rates
 from onesided.metrics.registry import FIGURES, Entry

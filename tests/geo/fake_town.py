@@ -6,7 +6,7 @@ import math
 import numpy as np
 from PIL import Image
 
-from onesided.geo.output.page import Footprint, MapItem, MapPage, Point
+from onesided.geo.output.page import MapItem, MapPage
 
 METRES_PER_DEGREE = 111_320.0
 WEST, SOUTH = -95.40, 29.70
@@ -23,9 +23,9 @@ def degrees(east: float, north: float, west: float, south: float) -> tuple[float
 
 def rectangle(
     east: float, north: float, width: float, height: float, west: float, south: float
-) -> Footprint:
+) -> list[list[tuple[float, float]]]:
     corners = [(0.0, 0.0), (width, 0.0), (width, height), (0.0, height), (0.0, 0.0)]
-    return Footprint([[degrees(east + x, north + y, west, south) for x, y in corners]])
+    return [[degrees(east + x, north + y, west, south) for x, y in corners]]
 
 
 def town(
@@ -49,7 +49,7 @@ def town(
         items.append(
             MapItem(
                 name=f"building-{number:05d}",
-                geometry=Point(*shape.rings[0][0]) if points else shape,
+                rings=[shape[0][:1]] if points else shape,
                 score=None if skipped else score,
                 rank=None,
                 role="positive" if score > 0.8 and number % 5 == 0 else "unlabelled",

@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
-from onesided.geo.output.page import Footprint, MapItem, MapPage, Point, write_map
+from onesided.geo.output.page import MapItem, MapPage, write_map
 from tests.geo.fake_town import town
 
 TOWN = town(400)
@@ -20,16 +20,9 @@ OPEN = [item for item in TOWN if item.role == "unlabelled" and item.score is not
 
 
 def middle_of(item: MapItem) -> tuple[float, float]:
-    if isinstance(item.geometry, Point):
-        return item.geometry.longitude, item.geometry.latitude
-    corners = np.array([corner for ring in rings(item) for corner in ring])
+    corners = np.array([corner for ring in item.rings for corner in ring])
     longitude, latitude = ((corners.min(0) + corners.max(0)) / 2).tolist()
     return longitude, latitude
-
-
-def rings(item: MapItem) -> list[list[tuple[float, float]]]:
-    assert isinstance(item.geometry, Footprint)
-    return [list(ring) for ring in item.geometry.rings]
 
 
 class Map:

@@ -13,20 +13,13 @@ from onesided.core.errors import ConfigError
 from onesided.core.monitor import Monitor
 from onesided.engine.model_file import load_model
 from onesided.geo.input.positives import read_truth
-from onesided.geo.input.request import MapInput, Request, prepare
-from onesided.geo.output.mapping import (
-    MapFiles,
-    check_images_fit,
-    held_out_rows,
-    read_cutting,
-    score_chips,
-    write_cutting,
-    write_files,
-)
+from onesided.geo.output.files import MapFiles, write_files
 from onesided.geo.output.summary import Summary, summarise
-from onesided.geo.output.table import MapTable
+from onesided.geo.output.table import MapTable, score_chips
 from onesided.geo.scene.chips import Chips, cut_chips
-from onesided.geo.scene.holdout import load_chips
+from onesided.geo.scene.cutting import check_images_fit, read_cutting, write_cutting
+from onesided.geo.scene.holdout import held_out_rows, load_chips
+from onesided.geo.scene.sources import MapSources, MarkedScene, open_sources
 from onesided.jobs.fit import check_before_reading, watcher
 from onesided.jobs.settings import PathLike, nested
 from onesided.report import write_report
@@ -139,7 +132,7 @@ def map_buildings(
         overwrite: Replace another run in the run folder.
         monitor: Told what happens.
     """
-    request = Request(
+    sources = MapSources(
         image=_path(image),
         pre=_path(pre),
         footprints=_path(footprints),
@@ -152,7 +145,7 @@ def map_buildings(
         footprints_crs=footprints_crs,
         image_crs=image_crs,
     )
-    request.check(has_model=model is not None)
+    sources.check(has_model=model is not None)
     flags = nested(
         {
             "data.name": "chips",
@@ -175,7 +168,7 @@ def map_buildings(
     files.check_apart(there)
     with ExitStack() as stack:
         job = _Job(
-            request=request,
+            sources=sources,
             files=files,
             folder=Path(run) if run else Path(output).with_name(f"{Path(output).stem}-run"),
             truth=read_truth(Path(test)) if test else None,
@@ -196,7 +189,7 @@ def _path(given: PathLike | None) -> Path | None:
 class _Job:
     """One map: what was asked for, and where it goes."""
 
-    request: Request
+    sources: MapSources
     files: MapFiles
     folder: Path
     truth: Mapping[str, int] | None
@@ -211,22 +204,23 @@ class _Job:
         place = check_place(self.folder, overwrite=overwrite)
         wanted = plan.checked.data
         assert isinstance(wanted, ChipsConfig), "the settings above name chips"
-        prepared = prepare(self.stack, replace(self.request, margin=wanted.margin))
+        prepared = open_sources(self.stack, replace(self.sources, margin=wanted.margin))
         chips = self._cut(prepared, wanted.size)
-        loaded = load_chips(prepared.scene.buildings, chips, prepared.marked, wanted)
+        buildings = prepared.scene.buildings
+        loaded = load_chips(buildings, chips, prepared.marked, wanted)
         problem = build_problem(plan.for_data(loaded.split), loaded)
         for sentence in loaded.notices:
             self.monitor.note(sentence)
         title = problem.config.method.card.title
         with self.monitor.phase(f"training {title}") as phase:
             result = run_problem(problem, place, watcher(phase)).content
-        write_cutting(self.folder, prepared, wanted.margin)
+        write_cutting(self.folder, prepared.stretches, wanted.margin)
         write_report(self.folder)
         held_out = held_out_rows(loaded.split, len(chips.values))
         return self._draw(
             prepared,
             chips,
-            score_chips(self.folder, chips, prepared, held_out),
+            score_chips(self.folder, buildings, chips, marked=prepared.marked, held_out=held_out),
             prior=PriorUsed.of_result(result),
             unseen=False,
             told=(*loaded.notices, *result["warnings"]),
@@ -236,26 +230,29 @@ class _Job:
         """Draw the map by a model that was trained before."""
         known = None if prior is None else check_prior(prior)
         _, description = load_model(model)
-        cutting, request = read_cutting(model), self.request
+        cutting, sources = read_cutting(model), self.sources
         if cutting is not None:
-            request = replace(request, margin=cutting.margin)
-        stretches = cutting.stretches if cutting else ()
-        prepared = prepare(self.stack, request, has_model=True, stretches=stretches)
+            sources = replace(sources, margin=cutting.margin)
+        stretches = cutting.images if cutting else ()
+        prepared = open_sources(self.stack, sources, has_model=True, stretches=stretches)
         check_images_fit(prepared, model, description, cutting)
         chips = self._cut(prepared, description.sample_shape[-1])
+        nothing = np.zeros(len(chips.values), bool)
         told = (
             "Scored by a model that was trained elsewhere: look at some buildings of each decision."
         )
         return self._draw(
             prepared,
             chips,
-            score_chips(model, chips, prepared, np.zeros(len(chips.values), bool)),
+            score_chips(
+                model, prepared.scene.buildings, chips, marked=prepared.marked, held_out=nothing
+            ),
             prior=PriorUsed(known, None, None, "given") if isinstance(known, float) else None,
             unseen=True,
             told=(told,),
         )
 
-    def _cut(self, prepared: MapInput, size: int) -> Chips:
+    def _cut(self, prepared: MarkedScene, size: int) -> Chips:
         for sentence in prepared.warnings:
             self.monitor.warn(sentence)
         self.files.make_folder()
@@ -271,7 +268,7 @@ class _Job:
 
     def _draw(
         self,
-        prepared: MapInput,
+        prepared: MarkedScene,
         chips: Chips,
         table: MapTable,
         *,

@@ -53,7 +53,7 @@ def test_buildings_without_an_id_are_refused_where_the_column_was_named(tmp_path
         read_footprints(path, id_column="id")
 
 
-def test_gaps_of_a_column_that_nobody_named_are_filled_and_told(tmp_path: Path) -> None:
+def test_gaps_of_a_column_that_was_not_named_are_filled_with_a_warning(tmp_path: Path) -> None:
     buildings = read_footprints(write_ids(tmp_path / "a.geojson", ["7", None, "1"]))
     # Not ("1", "2", "3"): a table that lists 1 means the third building.
     assert buildings.names == ("7", "feature 2", "1")
@@ -67,7 +67,7 @@ def test_a_column_that_names_nothing_is_passed_over(tmp_path: Path) -> None:
     assert not buildings.warnings
 
 
-def test_a_column_of_gaps_and_repeats_is_refused_and_not_counted_anew(tmp_path: Path) -> None:
+def test_a_column_of_gaps_and_duplicates_is_refused_and_not_numbered(tmp_path: Path) -> None:
     # Counted, a table that lists 1 would mark the first building, which is called 3.
     with pytest.raises(DataError, match=r"The id '3' occurs 2 times .* --id-column"):
         read_footprints(write_ids(tmp_path / "a.geojson", ["3", "3", None, "1"]))

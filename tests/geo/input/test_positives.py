@@ -49,7 +49,7 @@ def test_ids_are_found_in_their_column_or_the_first(tmp_path: Path, text: str) -
     assert found.warnings == ()
 
 
-def test_ids_of_no_building_are_told_and_left_out(tmp_path: Path) -> None:
+def test_ids_of_no_building_are_left_out_with_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "ids.csv"
     path.write_text("id\nb\nzz\n")
     found = marks_of_ids(HOUSES, path)
@@ -80,7 +80,7 @@ def test_a_review_that_found_nothing_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "id\n", "\n\n"])
-def test_a_list_of_nobody_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_empty_list_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "ids.csv"
     path.write_text(text)
     with pytest.raises(DataError, match="lists no id"):
@@ -134,20 +134,20 @@ def test_truth_is_read_in_words_and_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["id,label\na,perhaps\n", "id,other\na,1\n",
     "id,label\na,1\na,0\n"])  # fmt: skip
-def test_truth_that_says_nothing_clear_is_refused(tmp_path: Path, text: str) -> None:
+def test_unclear_truth_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "truth.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=r"truth\.csv"):
         read_truth(path)
 
 
-def test_labels_that_a_map_does_not_train_on_are_told(tmp_path: Path) -> None:
+def test_labels_that_a_map_does_not_train_on_give_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "review.csv"
     path.write_text("id,label\na,positive\nb,negative\nc,unlabelled\n")
     marks = marks_of_ids(HOUSES, path)
     assert marks.marked.tolist() == marked("a")
     assert "2 buildings" in marks.warnings[0]
-    assert "count as unlabelled" in marks.warnings[0]
+    assert "count as not marked" in marks.warnings[0]
 
 
 def test_a_layer_of_marks_is_chosen_by_its_own_flag(tmp_path: Path) -> None:

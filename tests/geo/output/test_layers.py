@@ -4,6 +4,7 @@ import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from pyproj import Transformer
 from onesided.core.errors import OnesidedError
 from onesided.geo.input.footprints import Buildings, read_footprints
 from onesided.geo.input.vector import read_layer
-from onesided.geo.output.layers import write_geojson, write_geopackage
+from onesided.geo.output.layers import style_text, write_geojson, write_geopackage
 from tests.geo.fakes import write_geotiff_scene
 from tests.geo.maps import houses, table
 
@@ -128,3 +129,20 @@ def test_a_geopackage_holds_columns_and_names_that_no_database_would(tmp_path: P
     columns = read_layer(tmp_path / "a.gpkg").columns
     assert columns["fixme"].tolist() == list(range(8))
     assert columns["original_FIXME"][0] == "scan-\\udcff.png"
+
+
+@pytest.mark.parametrize(("is_point", "kind"), [(True, "marker"), (False, "fill")])
+def test_every_score_has_a_colour_and_no_score_has_one_too(is_point: bool, kind: str) -> None:
+    page = ElementTree.fromstring(style_text(is_point=is_point))
+    renderer = page.find("renderer-v2")
+    assert renderer is not None
+    assert renderer.get("attr") == 'coalesce("score", -1)'
+    ranges = [
+        (float(part.attrib["lower"]), float(part.attrib["upper"]), part.attrib["symbol"])
+        for part in renderer.iter("range")
+    ]
+    for score in (-1, 0, 0.2, 0.5, 0.999, 1):
+        assert any(low <= score <= high for low, high, _ in ranges), score
+    symbols = {part.attrib["name"]: part.attrib["type"] for part in renderer.iter("symbol")}
+    assert {symbol for _, _, symbol in ranges} == set(symbols)
+    assert set(symbols.values()) == {kind}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import DataError
-from onesided.geo.output.page import SCRIPTS, MapItem, MapPage, Point, render, write_map
+from onesided.geo.output.page import SCRIPTS, MapItem, MapPage, render, write_map
 from tests.geo.fake_town import page_of, picture, town
 
 HOSTILE = "</script><script>alert(1)</script><!--\u2028<img src=x onerror=alert(2)>'\"&\x00"
@@ -41,7 +41,7 @@ class Page(HTMLParser):
 
 
 def item(name: str = "a", score: float | None = 0.5, **changes: object) -> MapItem:
-    plain = MapItem(name, Point(10.0, 50.0), score, rank=1, role="unlabelled")
+    plain = MapItem(name, [[(10.0, 50.0)]], score, rank=1, role="unlabelled")
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
@@ -120,10 +120,10 @@ def test_twenty_thousand_buildings_make_a_small_page(tmp_path: Path) -> None:
 
 
 def test_the_image_is_put_on_the_side_of_the_antimeridian_where_the_buildings_are() -> None:
-    items = [item("a", geometry=Point(179.9, -17.0)), item("b", geometry=Point(-179.9, -17.0))]
-    page = replace(page_of(items), base=picture(1, 2, 3))
+    items = [item("a", rings=[[(179.9, -17.0)]]), item("b", rings=[[(-179.9, -17.0)]])]
+    page, image = page_of(items), picture(1, 2, 3)
     for bounds in ((179.8, -17.1, -179.8, -16.9), (-180.2 + 360, -17.1, 180.2, -16.9)):
-        data = json.loads(Page(render(replace(page, base_bounds=bounds))).texts["data"])
+        data = json.loads(Page(render(replace(page, base=(image, bounds)))).texts["data"])
         assert data["bounds"] == pytest.approx([179.8, -17.1, 180.2, -16.9])
 
 
@@ -132,16 +132,9 @@ def test_the_image_is_put_on_the_side_of_the_antimeridian_where_the_buildings_ar
     [
         ({"threshold": float("nan")}, "threshold of the map must be a number"),
         ({"items": [item("b7", float("inf"))]}, "score of 'b7' must be a number"),
-        ({"base": picture(0, 0, 0)}, "must be given together"),
-        ({"base_bounds": (0.0, 0.0, 1.0, 1.0)}, "must be given together"),
-        (
-            {"base": picture(0, 0, 0), "base_bounds": (3e6, 2e5, 4e6, 3e5)},
-            "west, south, east, north in degrees",
-        ),
-        (
-            {"base": picture(0, 0, 0), "base_bounds": (0.0, 1.0, 1.0, 0.0)},
-            "west, south, east, north in degrees",
-        ),
+        ({"base": (picture(0, 0, 0), (3e6, 2e5, 4e6, 3e5))}, "west, south, east, north in degrees"),
+        ({"base": (picture(0, 0, 0), (0.0, 1.0, 1.0, 0.0))}, "west, south, east, north in degrees"),
+        ({"base": (b"GIF89a", (0.0, 0.0, 1.0, 1.0))}, "must be JPEG, PNG or WebP"),
         ({"items": [item(after=b"GIF89a")]}, "must be JPEG, PNG or WebP"),
     ],
 )

@@ -8,7 +8,7 @@ from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
-from onesided.geo.output.page import Footprint, MapItem, MapPage
+from onesided.geo.output.page import MapItem, MapPage
 from onesided.storage.names import name_in_cell
 from tests.geo.fake_town import page_of, picture, rectangle
 from tests.geo.map_browser import OPEN, TOWN, Map, middle_of
@@ -99,10 +99,10 @@ def test_a_skipped_building_says_why(shown: Map) -> None:
 
 
 def test_a_courtyard_is_not_the_building_around_it(empty: Map, tmp_path: Path) -> None:
-    outer = rectangle(0, 0, 60, 60, 10, 50).rings[0]
-    court = rectangle(20, 20, 20, 20, 10, 50).rings[0]
+    outer = rectangle(0, 0, 60, 60, 10, 50)[0]
+    court = rectangle(20, 20, 20, 20, 10, 50)[0]
     shed = rectangle(27, 27, 6, 6, 10, 50)
-    around = MapItem("around", Footprint([outer, court]), 0.9, 1, "unlabelled")
+    around = MapItem("around", [outer, court], 0.9, 1, "unlabelled")
     inside = MapItem("shed", shed, 0.1, 2, "unlabelled")
     empty.show(page_of([inside, around]), tmp_path / "map.html")
     empty.click(*empty.place(inside))

@@ -66,36 +66,38 @@ def test_a_spreadsheet_s_way_of_writing_is_read(page: Map, tmp_path: Path) -> No
     assert checks(page) == [["plain;", "positive"], ["later", "negative"]]
 
 
-def test_strangers_are_counted_and_left_out(page: Map, tmp_path: Path) -> None:
+def test_unknown_ids_are_counted_and_left_out(page: Map, tmp_path: Path) -> None:
     text = "id,label\nlater,positive\nnobody,positive\nnowhere,negative\nplain;,perhaps\n"
-    told = load(page, text, tmp_path)
-    assert told == "1 check loaded; 2 unknown ids left out; 1 line with another label left out."
+    message = load(page, text, tmp_path)
+    assert message == "1 check loaded; 2 unknown ids left out; 1 line with another label left out."
     assert checks(page) == [["later", "positive"]]
 
 
 def test_what_was_checked_in_this_window_stays(page: Map, tmp_path: Path) -> None:
     mark(page, "1")
     text = 'id,label\n"\'=HYPERLINK(""x"")",negative\nlater,unlabelled\nlater,negative\n'
-    told = load(page, text, tmp_path)
-    assert told == "2 checks loaded; 1 building kept as checked here."
+    message = load(page, text, tmp_path)
+    assert message == "2 checks loaded; 1 building kept as checked here."
     # The newest last, as the list of what was checked shows them from the end.
     assert checks(page) == [["later", "negative"], ["'" + NAMES[0], "positive"]]
 
 
-def test_a_file_that_is_no_review_changes_nothing(page: Map, tmp_path: Path) -> None:
+def test_a_file_without_checks_changes_nothing(page: Map, tmp_path: Path) -> None:
     mark(page, "1")
     before = checks(page)
     contents = ("", "a,b\n1,2\n", "id\nlater\n", 'id,label\n"later', b"\x89PNG\r\n\x1a\n\0\xff")
     for content in contents:
-        assert load(page, content, tmp_path).startswith("This file is no review: its first line")
+        assert load(page, content, tmp_path).startswith("This file holds no checks: its first line")
     assert checks(page) == before
 
 
 def test_nothing_in_a_file_is_run(page: Map, tmp_path: Path) -> None:
     attack = "<img src=x onerror='window.hacked = 1'>"
     text = f'id,label\n"{attack}",positive\nlater,"{attack}"\n__proto__,positive\nlater,__proto__\n'
-    told = load(page, text, tmp_path, name="<img src=x onerror=window.hacked=2>.csv")
-    assert told == "0 checks loaded; 2 unknown ids left out; 2 lines with another label left out."
+    message = load(page, text, tmp_path, name="<img src=x onerror=window.hacked=2>.csv")
+    assert (
+        message == "0 checks loaded; 2 unknown ids left out; 2 lines with another label left out."
+    )
     assert page.run("return window.hacked") is None
     assert page.run("return document.querySelectorAll('img').length") == 0
 

@@ -11,10 +11,10 @@ from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.support.wait import WebDriverWait
 
-from onesided.geo.output.page import Point, write_map
+from onesided.geo.output.page import write_map
 from tests.browser import complaints, opened
 from tests.geo.fake_town import page_of, town
-from tests.geo.map_browser import OPEN, TOWN, Map, rings
+from tests.geo.map_browser import OPEN, TOWN, Map
 
 
 def test_the_keyboard_is_enough(shown: Map) -> None:
@@ -70,10 +70,10 @@ def test_the_image_lies_where_its_bounds_say(empty: Map, tmp_path: Path, middle:
     west, east = middle - 0.01, (middle + 0.01 + 180) % 360 - 180
     # Two buildings at the ends keep the image in view, and the cut of the map elsewhere.
     ends = [
-        replace(OPEN[0], name="west", geometry=Point(west, 0.0)),
-        replace(OPEN[1], name="east", geometry=Point(east, 0.005)),
+        replace(OPEN[0], name="west", rings=[[(west, 0.0)]]),
+        replace(OPEN[1], name="east", rings=[[(east, 0.005)]]),
     ]
-    page = replace(page_of(ends), base=half_red_half_blue(), base_bounds=(west, -0.01, east, 0.01))
+    page = replace(page_of(ends), base=(half_red_half_blue(), (west, -0.01, east, 0.01)))
     empty.show(page, tmp_path / "map.html")
     WebDriverWait(empty.chrome, 10).until(
         lambda _: empty.pixel(*empty.project(middle - 0.001, 0.001))[0] > 150
@@ -84,25 +84,25 @@ def test_the_image_lies_where_its_bounds_say(empty: Map, tmp_path: Path, middle:
 
 def test_an_event_across_the_antimeridian_is_one_town(empty: Map, tmp_path: Path) -> None:
     items = town(100, west=179.9988, south=-17.0)
-    longitudes = [corner[0] for item in items for corner in rings(item)[0]]
+    longitudes = [corner[0] for item in items for corner in item.rings[0]]
     assert min(longitudes) < -179 < 179 < max(longitudes)
     empty.show(page_of(items), tmp_path / "map.html")
     frame = empty.element("map").rect
-    corners = empty.project_all([corner for item in items for corner in rings(item)[0]])
+    corners = empty.project_all([corner for item in items for corner in item.rings[0]])
     across = np.ptp(corners[:, 0])
     assert frame["width"] / 3 < across < frame["width"]
     for building in (items[50], items[59]):
-        empty.click(*empty.place(replace(building, geometry=Point(*rings(building)[0][0]))))
+        empty.click(*empty.place(replace(building, rings=[building.rings[0][:1]])))
         assert empty.selected() == building.name
 
 
 def test_buildings_at_the_poles_and_without_shape_do_not_break_the_page(
     empty: Map, tmp_path: Path
 ) -> None:
-    places = [Point(0.0, 90.0), Point(120.0, -90.0), Point(20.0, 89.95), None]
+    places = [[(0.0, 90.0)], [(120.0, -90.0)], [(20.0, 89.95)], []]
     items = [
-        replace(OPEN[number], name=f"pole {number}", geometry=geometry)
-        for number, geometry in enumerate(places)
+        replace(OPEN[number], name=f"pole {number}", rings=[ring])
+        for number, ring in enumerate(places)
     ]
     empty.show(page_of(items, threshold=0.0), tmp_path / "map.html")
     assert empty.count() == 4

@@ -165,7 +165,7 @@ def test_a_handful_of_buildings_may_all_be_damaged() -> None:
     drawn = replace(table(houses(6), marked=0), threshold=-0.1)
     summary = summarise(drawn, unseen=True)
     assert summary.degenerate is None
-    assert "buildings are called damaged. Look at them" in summary.warnings[0]
+    assert "buildings are called damaged. Check them" in summary.warnings[0]
 
 
 def test_a_place_where_a_model_from_elsewhere_finds_nothing_may_be_sound() -> None:

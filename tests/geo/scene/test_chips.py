@@ -39,7 +39,7 @@ class Numbers:
         return {"salt": self.salt}
 
 
-def test_every_building_is_at_its_row_and_who_is_skipped_has_a_reason(tmp_path: Path) -> None:
+def test_every_building_is_at_its_row_and_skipped_ones_have_a_reason(tmp_path: Path) -> None:
     cut = cut_chips(Numbers(), tmp_path, size=4)
     assert cut.values.shape == (COUNT, 2, 4, 4)
     for row in range(COUNT):
@@ -48,18 +48,18 @@ def test_every_building_is_at_its_row_and_who_is_skipped_has_a_reason(tmp_path: 
     assert cut.kept.sum() == COUNT - len(cut.reasons)
 
 
-def test_what_was_stopped_goes_on_and_gives_the_same(tmp_path: Path) -> None:
+def test_a_stopped_cutting_resumes_and_gives_the_same(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         cut_chips(Numbers(breaks_at=400), tmp_path / "a", size=4)
     again = Numbers()
     resumed = cut_chips(again, tmp_path / "a", size=4)
-    assert again.asked == COUNT - module.PIECE
+    assert again.asked == COUNT - module.CHUNK
     whole = cut_chips(Numbers(), tmp_path / "b", size=4)
     np.testing.assert_array_equal(resumed.values, whole.values)
     assert resumed.reasons == whole.reasons
 
 
-def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+def test_finished_chips_are_not_cut_again(tmp_path: Path) -> None:
     first = cut_chips(Numbers(), tmp_path, size=4)
     again = Numbers()
     second = cut_chips(again, tmp_path, size=4)
@@ -69,7 +69,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changed", ["size", "scene", "note"])
-def test_other_chips_are_cut_anew(tmp_path: Path, changed: str) -> None:
+def test_chips_of_another_scene_are_cut_again(tmp_path: Path, changed: str) -> None:
     cut_chips(Numbers(), tmp_path, size=4)
     if changed == "note":
         (tmp_path / module.NOTES).write_bytes(b"\xff\n")
@@ -85,7 +85,7 @@ def test_a_note_that_was_being_written_does_not_count(tmp_path: Path) -> None:
     notes.write_bytes(notes.read_bytes()[:-5])
     again = Numbers()
     cut_chips(again, tmp_path, size=4)
-    assert again.asked == COUNT % module.PIECE
+    assert again.asked == COUNT % module.CHUNK
 
 
 def test_progress_reaches_the_end(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_outlines_land_on_the_pixels_they_were_drawn_on(fake: FakeScene) -> None
     for file in (fake.geojson, fake.gpkg):
         with ExitStack() as stack:
             scene = opened(stack, read_footprints(file), fake.post)
-            for outline, building in zip(scene.sights[0].outlines, fake.buildings, strict=True):
+            for outline, building in zip(scene.images[0].outlines, fake.buildings, strict=True):
                 found = shapely.get_coordinates(outline)
                 np.testing.assert_allclose(found, building.outline.ring, atol=1e-3)
 
@@ -50,7 +50,7 @@ def test_a_chip_is_what_the_whole_image_shows_there(fake: FakeScene) -> None:
     with ExitStack() as stack:
         scene = opened(stack, read_footprints(fake.gpkg), fake.post)
         for row, chip in enumerate(scene.chips(range(49), 32)):
-            window = building_window(scene.sights[0].outlines[row])
+            window = building_window(scene.images[0].outlines[row])
             np.testing.assert_array_equal(chip, cut(whole, window, 32))
 
 
@@ -137,7 +137,7 @@ def test_before_and_after_are_stacked_though_grid_and_system_differ(
 
 def test_a_given_stretch_takes_the_place_of_the_images_own(tmp_path: Path) -> None:
     path = write_tiff(tmp_path / "a.tif", noise(1).astype(np.uint16) * 100)
-    given = Stretch((0.0,) * 3, (51000.0,) * 3)
+    given = Stretch(low=(0.0,) * 3, high=(51000.0,) * 3)
     with ExitStack() as stack:
         buildings = houses((10, 10, 20, 20))
         scene = open_scene(stack, buildings, [path], stretches=[given])
@@ -187,7 +187,7 @@ def test_a_given_system_is_for_images_that_name_none(tmp_path: Path) -> None:
         scene = open_scene(
             stack, houses((5, 5, 20, 20)), [named, nameless], given_system="EPSG:32615"
         )
-        assert len(scene.sights) == 2
+        assert len(scene.images) == 2
     for place in ((5, 5, 20, 20), (10_000, 5, 10_020, 20)):  # also where nothing is seen
         theirs = pytest.raises(ConfigError, match="these name theirs: WGS 84 / UTM")
         with ExitStack() as stack, theirs:

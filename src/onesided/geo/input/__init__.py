@@ -1,1 +1,1 @@
-"""What an analyst brings: images, footprints, marks."""
+"""What an analyst gives: images, footprints, marked buildings."""

@@ -35,18 +35,18 @@ def system(definition: object) -> System:
 
 
 def known_system(definition: object | None) -> System | None:
-    """Return the system that a file names, None where it names none or one of no place."""
+    """Return the system that a file names, None for no name or for a system without a place."""
     if not definition:
         return None
     found = system(definition)
-    # GeoPackage has two entries that mean "we do not know"; both arrive as engineering systems.
+    # GeoPackage has two entries for an undefined system; both arrive as engineering systems.
     return found if found.is_geographic or found.is_projected or found.is_bound else None
 
 
 def same_system(one: System, other: System) -> bool:
-    """Return whether two systems mean the same, whatever they say about the order of axes.
+    """Return whether two systems are equal, apart from the order of their axes.
 
-    pyproj passes over the axes of geographic systems alone; what ESRI writes has none.
+    pyproj ignores the axes of geographic systems only; what ESRI writes has none.
     """
     if one.equals(other, ignore_axis_order=True):
         return True
@@ -54,22 +54,18 @@ def same_system(one: System, other: System) -> bool:
     try:
         plain = [pyproj.CRS.from_wkt(each.to_wkt("WKT1_ESRI")) for each in (one, other)]
     except pyproj.exceptions.CRSError:
-        return False  # ESRI has no words for one of them
+        return False  # ESRI's format cannot express one of them
     return bool(plain[0].equals(plain[1]))
 
 
 def between(source: System, target: System) -> Callable[[Coordinates], Coordinates]:
-    """Return the function that takes x and y of one system to those of another."""
+    """Return the function that converts x and y of one system to another."""
     if source == target:
-        return lambda places: places
+        return lambda points: points
     pyproj = library("pyproj", "A coordinate system")
     transformer = pyproj.Transformer.from_crs(source, target, always_xy=True)
 
-    def convert(places: Coordinates) -> Coordinates:
-        x, y = transformer.transform(places[:, 0], places[:, 1])
-        return np.column_stack([x, y])
-
-    return convert
+    return lambda points: np.column_stack(transformer.transform(points[:, 0], points[:, 1]))
 
 
 def converted(geometries: Geometries, source: System, target: System) -> Geometries:
@@ -78,22 +74,21 @@ def converted(geometries: Geometries, source: System, target: System) -> Geometr
 
 
 def moved(geometries: Geometries, move: Callable[[Coordinates], Coordinates]) -> Geometries:
-    """Return the geometries elsewhere, None for one whose corners have no place there.
+    """Return the geometries with each corner moved, None where a corner goes to infinity.
 
-    A system knows only a part of the earth; beyond it corners go to infinity, and a
-    ring of such corners is none.
+    A coordinate system covers only a part of the Earth; corners beyond it become infinite.
     """
     shapely = library("shapely", "A geometry")
     corners, owners = shapely.get_coordinates(geometries, return_index=True)
-    known = np.array(geometries, dtype=object)
+    finite = np.array(geometries, dtype=object)
     if len(corners):
-        known[owners[~np.isfinite(move(corners)).all(axis=1)]] = None
-    result: Geometries = shapely.transform(known, move)
+        finite[owners[~np.isfinite(move(corners)).all(axis=1)]] = None
+    result: Geometries = shapely.transform(finite, move)
     return result
 
 
 def bounds_of(geometries: Geometries) -> tuple[float, float, float, float] | None:
-    """Return left, bottom, right and top of all, None where there is nothing finite."""
+    """Return left, bottom, right and top of all geometries, None where none is finite."""
     shapely = library("shapely", "A geometry")
     boxes = np.asarray(shapely.bounds(geometries), np.float64).reshape(-1, 4)
     boxes = boxes[np.isfinite(boxes).all(axis=1)]

@@ -1,4 +1,4 @@
-"""The buildings of a map: what each is called and where it stands."""
+"""The buildings of a map: their ids, geometries and attributes."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,19 +12,19 @@ from onesided.geo.input.coordinates import Geometries, System
 from onesided.geo.input.vector import Layer, read_layer
 
 USUAL_IDS = ("id", "uid", "building_id", "osm_id", "objectid", "fid")
-"""Columns that are taken for the id where nobody names one, in this order, in any case."""
+"""Columns tried for the id where none is named, in this order, in upper or lower case."""
 
 
 @dataclass(frozen=True)
 class Buildings:
-    """Everything the map shows, one row for each building.
+    """All buildings of a map, one row each.
 
     Attributes:
         names: Id of each building, all different.
-        geometries: Polygons, or points where only a place is known; None where nothing is.
-        system: Their coordinate system.
-        columns: The attributes they came with.
-        warnings: What a person should be told about their names.
+        geometries: Polygons, or points where only the position is known; None for neither.
+        system: Coordinate system of the geometries.
+        columns: Attributes of the file.
+        warnings: Sentences for the user about the ids.
     """
 
     names: tuple[str, ...]
@@ -44,48 +44,45 @@ def read_footprints(
     id_column: str | None = None,
     given_system: str | None = None,
 ) -> Buildings:
-    """Return the footprints of a vector file, each with an id of its own."""
+    """Return the footprints of a vector file, each with a unique id."""
     found = read_layer(path, layer=layer, given_system=given_system)
     if found.system is None:
         raise DataError(
             f"{path} does not say in which coordinate system its footprints are. Name it with "
             "--footprints-crs, for example --footprints-crs EPSG:4326 for longitude and latitude."
         )
-    if id_column is not None:
-        names, told = tuple(map(id_text, found.column(id_column))), ""
-    else:
-        names, told = _usual_names(found)
-    check_different(names, str(path))
-    warnings = (told,) if told else ()
-    return Buildings(names, found.geometries, found.system, found.columns, warnings)
+    names, warnings = _usual_names(found) if id_column is None else (found.column(id_column), ())
+    ids = tuple(map(id_text, names))
+    check_different(ids, str(path))
+    return Buildings(ids, found.geometries, found.system, found.columns, warnings)
 
 
-def _usual_names(layer: Layer) -> tuple[tuple[str, ...], str]:
-    """Return names by a column that usually holds them, and what to tell of its gaps.
+def _usual_names(layer: Layer) -> tuple[Sequence[object], tuple[str, ...]]:
+    """Return names by a column that usually holds them, and a warning if it has gaps.
 
-    Gaps are filled by what the format calls the feature, in words: a bare number could be
-    another building's id, and a table of ids would then mark the wrong one.
+    A gap is filled with "feature" and the feature's number: the bare number could be the id
+    of another building, and a table of ids would then mark the wrong one.
     """
-    by_small_letters = {name.lower(): name for name in reversed(list(layer.columns))}
-    for column in (by_small_letters[usual] for usual in USUAL_IDS if usual in by_small_letters):
+    lower_case = {name.lower(): name for name in reversed(list(layer.columns))}
+    for column in (lower_case[usual] for usual in USUAL_IDS if usual in lower_case):
         names = [id_text(value) for value in layer.columns[column]]
         gaps = names.count("")
         if gaps == len(names):
-            continue  # a column without any id names nothing
+            continue
         filled = [
             name or f"feature {id_text(key)}" for name, key in zip(names, layer.keys, strict=True)
         ]
-        told = (
+        warning = (
             f"The column '{column}' of {layer.path} is empty for {gaps} of {len(names)} buildings; "
             "they are called 'feature' and their number in the file. To name buildings by "
             "another column, give it with --id-column."
         )
-        return tuple(filled), told if gaps else ""
-    return tuple(map(id_text, layer.keys)), ""
+        return filled, (warning,) if gaps else ()
+    return layer.keys, ()
 
 
 def id_text(value: object) -> str:
-    """Return an id as text: 17, 17.0 and " 17" are one building, whatever file they are from."""
+    """Return an id as text, the same for 17, 17.0 and " 17": files write ids differently."""
     if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
         return ""
     if isinstance(value, float | np.floating) and float(value).is_integer():
@@ -96,7 +93,7 @@ def id_text(value: object) -> str:
 
 
 def check_different(names: Sequence[str], where: str) -> None:
-    """Refuse buildings without a name, and names of several buildings."""
+    """Refuse buildings without a name, and a name that several buildings have."""
     nameless = sum(not name for name in names)
     if nameless:
         raise DataError(

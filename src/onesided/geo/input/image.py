@@ -1,164 +1,291 @@
-"""An image of a place: which pixel shows which spot, and pieces of it on request.
+"""An image of a place: which pixel shows which spot, and windows of it on request.
 
-An orthomosaic of many gigabytes is never read whole: GeoTIFF and its kin are read by
-windows (`raster.py`), and only plain pictures (`picture.py`), which are small, at once.
+An orthomosaic of many gigabytes is never read whole: GeoTIFF and its kin are read by windows
+through GDAL (`Raster`). Plain pictures (`Picture`) are small and are read at once, without GDAL.
 """
 
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Shaped, UInt8
 
-from onesided.core.errors import DataNotFound
+from onesided.core.config import Config
+from onesided.core.errors import DataError, DataNotFound
+from onesided.data.read.picture import decode, opaque_parts, read_header
 from onesided.data.read.polygons import Window
-from onesided.geo.input.coordinates import Coordinates, Geometries, System, bounds_of, system
+from onesided.geo.input.coordinates import (
+    WGS84,
+    Coordinates,
+    Geometries,
+    System,
+    between,
+    known_system,
+    moved,
+    system,
+)
 from onesided.storage.optional import library
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 LOW, HIGH = 2.0, 98.0
 """Percentiles that become black and white where values are not 8 bits already."""
+CACHE_MEGABYTES = 128
+"""How much of a file GDAL may cache. Its default, a twentieth of the memory, grows with the
+machine; windows are read in an order for which this is enough."""
+COPY_AGAIN = "Copy it again from where it came from."
+
+Matrix = tuple[float, ...]
+"""Six numbers (a, b, c, d, e, f): x = a column + b row + c, y = d column + e row + f, counted
+from the corner of the first pixel."""
 
 
 @dataclass(frozen=True)
 class ImageWindow:
-    """Values of some pixels, and which of them show anything.
-
-    Attributes:
-        values: As the file stores them.
-        valid: False where the file says that nothing was recorded.
-    """
+    """Values of some pixels as the file stores them; `valid` is False where it has no data."""
 
     values: Shaped[np.ndarray, "bands height width"]
     valid: Bool[np.ndarray, "height width"]
 
 
-class OpenImage(Protocol):
-    """What cutting needs of an image.
+class Picture:
+    """PNG or JPEG with a place on Earth; the same attributes as `Raster`."""
 
-    Attributes:
-        path: The file.
-        bands: Bands of colour; transparency is not one of them.
-        block: Height and width of the pieces in which the file is stored.
-        is_eight_bit: Whether values are 0 to 255 already.
-        system: Its coordinate system.
-        matrix: Six numbers (a, b, c, d, e, f): x = a column + b row + c, y = d column +
-            e row + f, from the corner of the first pixel.
-    """
+    is_eight_bit = True
 
-    path: Path
-    bands: int
-    height: int
-    width: int
-    block: tuple[int, int]
-    is_eight_bit: bool
-    system: System
-    matrix: tuple[float, ...]
+    def __init__(self, path: Path, matrix: Matrix, its_system: System) -> None:
+        self.path, self.matrix, self.system = path, matrix, its_system
+        # A world file is about pixels as stored, whatever orientation a camera noted in EXIF.
+        header = read_header(path, upright=False)
+        self.bands, self.height, self.width = header.channels, header.height, header.width
+        self.block = (self.height, self.width)
+
+    @cached_property
+    def pixels(self) -> UInt8[np.ndarray, "bands height width"]:
+        """All pixels, decoded when first needed."""
+        return decode(self.path, upright=False)
+
+    @cached_property
+    def opaque(self) -> Bool[np.ndarray, "height width"]:
+        """Where the picture is not transparent."""
+        return opaque_parts(self.path)
 
     def read(self, left: int, top: int, right: int, bottom: int, *, shrink: int = 1) -> ImageWindow:
-        """Return pixels from left and top up to right and bottom, or a smaller copy of them."""
-        ...
+        """Return a window, only every `shrink`-th pixel of it."""
+        part = np.s_[top:bottom:shrink, left:right:shrink]
+        return ImageWindow(self.pixels[:, *part], self.opaque[part])
+
+
+class Raster:
+    """An open GeoTIFF.
+
+    Attributes:
+        bands: Bands of colour; transparency is not one of them.
+        block: Height and width of the blocks in which the file is stored.
+        is_eight_bit: Whether values are 0 to 255 already.
+    """
+
+    def __init__(self, path: Path, dataset: Any, given_system: str | None) -> None:  # noqa: ANN401
+        self.path, self.dataset = path, dataset
+        interpretation = [colour.name for colour in dataset.colorinterp]
+        if interpretation[0] == "palette":
+            raise DataError(
+                f"{path} stores colours as numbers of a palette. Expand them first, for example: "
+                f"gdal_translate -expand rgb {path.name} colours.tif"
+            )
+        if np.dtype(dataset.dtypes[0]).kind not in "uif":
+            raise DataError(f"{path} holds values of kind {dataset.dtypes[0]}; expected numbers.")
+        # Transparency says where there is an image; it is no colour of buildings.
+        self.colours = [n for n, name in enumerate(interpretation, start=1) if name != "alpha"]
+        self.bands = len(self.colours)
+        self.height, self.width = dataset.height, dataset.width
+        self.block = tuple(dataset.block_shapes[0])
+        self.is_eight_bit = set(dataset.dtypes) == {"uint8"}
+        self.has_holes = any(
+            flag.name != "all_valid" for flags in dataset.mask_flag_enums for flag in flags
+        )
+        self.matrix: Matrix = tuple(float(number) for number in dataset.transform[:6])
+        a, b, _, d, e, _ = self.matrix
+        if self.matrix == (1, 0, 0, 0, 1, 0) or a * e == b * d:
+            raise DataError(
+                f"{path} does not say where on Earth it is. Export it with its "
+                "georeference (a GeoTIFF), or add a world file."
+            )
+        named = known_system(dataset.crs.to_wkt()) if dataset.crs else None
+        self.system = _named_or_given(path, named, given_system)
+
+    def read(self, left: int, top: int, right: int, bottom: int, *, shrink: int = 1) -> ImageWindow:
+        """Return a window; smaller copies come from the file's overviews where it has some."""
+        windows = library("rasterio.windows", "Reading a GeoTIFF")
+        window = windows.Window(left, top, right - left, bottom - top)
+        height, width = math.ceil((bottom - top) / shrink), math.ceil((right - left) / shrink)
+        try:
+            values = self.dataset.read(
+                self.colours, window=window, out_shape=(self.bands, height, width)
+            )
+            valid = np.ones((height, width), bool)
+            if self.has_holes:
+                valid = self.dataset.dataset_mask(window=window, out_shape=(height, width)) > 0
+        except library("rasterio.errors", "Reading a GeoTIFF").RasterioIOError as error:
+            raise DataError(
+                f"{self.path} is damaged or cut short: a part of it cannot be read "
+                f"({_cause_of(error)}). {COPY_AGAIN}"
+            ) from None
+        if values.dtype.kind == "f":
+            valid &= np.isfinite(values).all(axis=0)
+        return ImageWindow(values, valid)
+
+
+OpenImage = Picture | Raster
 
 
 @contextmanager
 def open_image(path: Path, given_system: str | None = None) -> Iterator[OpenImage]:
-    """Open an image for reading; a plain picture needs no GDAL, everything else does."""
+    """Open an image; `given_system` is the coordinate system of one that names none."""
     if not path.is_file():
         raise DataNotFound(f"There is no image {path}. Give a GeoTIFF, or a PNG or JPEG.")
     if path.suffix.lower() in PICTURES:
-        from onesided.geo.input.picture import located_picture
-
-        yield located_picture(path, given_system)
+        yield _located_picture(path, given_system)
         return
-    from onesided.geo.input.raster import opened_raster
+    rasterio = library("rasterio", f"Reading {path.name}")
+    errors = library("rasterio.errors", f"Reading {path.name}")
+    with rasterio.Env(GDAL_CACHEMAX=CACHE_MEGABYTES):
+        try:
+            with warnings.catch_warnings():
+                # `Raster` refuses such a file in our own words.
+                warnings.simplefilter("ignore", errors.NotGeoreferencedWarning)
+                dataset = rasterio.open(path)
+        except errors.RasterioIOError as error:
+            raise DataError(
+                f"{path} is not an image that can be read, or is cut short "
+                f"({_cause_of(error)}). {COPY_AGAIN}"
+            ) from None
+        with dataset:
+            yield Raster(path, dataset, given_system)
 
-    with opened_raster(path, given_system) as image:
-        yield image
+
+def _cause_of(error: Exception) -> str:
+    """Return the reason: rasterio says that reading failed, and GDAL's own error says why."""
+    cause = error.__cause__ or error
+    return str(cause).splitlines()[0].rstrip(".") if str(cause) else type(cause).__name__
 
 
-def to_map(matrix: tuple[float, ...], pixels: Coordinates) -> Coordinates:
-    """Return the place of points given by column and row."""
+def _named_or_given(path: Path, named: System | None, given: str | None) -> System:
+    if named is None and given is None:
+        raise DataError(
+            f"{path} does not say in which coordinate system it is. Name it with "
+            "--image-crs, for example --image-crs EPSG:32615."
+        )
+    return system(given) if named is None else named
+
+
+def _located_picture(path: Path, given_system: str | None) -> Picture:
+    """Return a picture located by the files beside it.
+
+    A world file (`scene.pgw`, `scene.jgw` or `scene.wld`) holds six numbers, one in each line;
+    a `.prj` file names the coordinate system.
+    """
+    ending = path.suffix.lower()
+    names = (f".{ending[1]}{ending[-1]}w", f"{ending}w", ".wld")
+    world = next((file for name in names if (file := path.with_suffix(name)).is_file()), None)
+    if world is None:
+        raise DataError(
+            f"{path} does not say where on Earth it is: a picture needs a world file beside it, "
+            f"{path.with_suffix('.wld').name}. Or give a GeoTIFF."
+        )
+    try:
+        a, d, b, e, x, y = (float(word) for word in world.read_text(encoding="ascii").split())
+    except ValueError:
+        raise DataError(f"{world} is not a world file: expected six numbers.") from None
+    # A world file gives the middle of the first pixel; we count from its corner.
+    matrix = (a, b, x - (a + b) / 2, d, e, y - (d + e) / 2)
+    projection, named = path.with_suffix(".prj"), None
+    if projection.is_file():
+        named = known_system(projection.read_text(encoding="utf-8", errors="replace").strip())
+    return Picture(path, matrix, _named_or_given(path, named, given_system))
+
+
+def to_map(matrix: Matrix, pixels: Coordinates) -> Coordinates:
+    """Return the map coordinates of points given by column and row."""
     a, b, c, d, e, f = matrix
     column, row = pixels.T
     return np.column_stack([a * column + b * row + c, d * column + e * row + f])
 
 
-def to_pixels(matrix: tuple[float, ...], places: Coordinates) -> Coordinates:
-    """Return column and row of places; the inverse of `to_map`."""
+def to_pixels(matrix: Matrix, points: Coordinates) -> Coordinates:
+    """Return column and row of points in map coordinates; the inverse of `to_map`."""
     a, b, c, d, e, f = matrix
-    x, y = places[:, 0] - c, places[:, 1] - f
+    x, y = points[:, 0] - c, points[:, 1] - f
     scale = a * e - b * d
     return np.column_stack([(e * x - b * y) / scale, (a * y - d * x) / scale])
 
 
 def outlines_in_pixels(image: OpenImage, geometries: Geometries, source: System) -> Geometries:
     """Return geometries of any coordinate system in columns and rows of an image."""
-    from onesided.geo.input.coordinates import between, moved
-
     convert = between(source, image.system)
-    return moved(geometries, lambda places: to_pixels(image.matrix, convert(places)))
+    return moved(geometries, lambda points: to_pixels(image.matrix, convert(points)))
 
 
 def edge_in_degrees(image: OpenImage) -> tuple[float, float, float, float]:
     """Return west, south, east and north of an image; beyond 180 where it crosses that line."""
-    from onesided.geo.input.coordinates import WGS84, between
-
-    shapely = library("shapely", "The edge of an image")
     # Straight edges are bent in another system; twenty points each follow the bend.
     steps = np.linspace(0, 1, 21)
     zero, one = np.zeros_like(steps), np.ones_like(steps)
-    across = np.concatenate([steps, one, steps, zero]) * image.width
-    down = np.concatenate([zero, steps, one, steps]) * image.height
-    places = to_map(image.matrix, np.column_stack([across, down]))
+    across = np.concatenate([steps, one, steps, zero, [0.5]]) * image.width
+    down = np.concatenate([zero, steps, one, steps, [0.5]]) * image.height
     convert = between(image.system, system(WGS84))
-    degrees = convert(places)
-    centre = to_map(image.matrix, np.array([[image.width / 2, image.height / 2]]))
-    middle = convert(centre)[0, 0]
+    degrees = convert(to_map(image.matrix, np.column_stack([across, down])))
+    middle, degrees = degrees[-1, 0], degrees[:-1]
     around = middle + (degrees[:, 0] - middle + 180) % 360 - 180
     if np.ptp(around) < 180:  # not where there is no middle, nor of an image of the whole Earth
         degrees[:, 0] = around
-    box = bounds_of(shapely.points(degrees))
-    assert box is not None
-    return box
+    known = degrees[np.isfinite(degrees).all(axis=1)]
+    (west, south), (east, north) = known.min(axis=0), known.max(axis=0)
+    return float(west), float(south), float(east), float(north)
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(Config):
     """Which values become black and white, for each band of one image.
 
-    Stored with the model: another image has to be seen as the one that was trained on.
+    Stored with the model: it must get every image with the stretch it was trained on.
     """
 
     low: tuple[float, ...]
+    """Black, for each band."""
     high: tuple[float, ...]
+    """White, for each band."""
+
+    @classmethod
+    def none(cls, bands: int) -> "Stretch":
+        """Return the stretch that leaves 8 bits as they are."""
+        return cls(low=(0.0,) * bands, high=(255.0,) * bands)
 
     def apply(self, values: Shaped[np.ndarray, "bands h w"]) -> UInt8[np.ndarray, "bands h w"]:
         """Return values of 0 to 255."""
-        low, high = np.array(self.low), np.array(self.high)
-        if values.dtype == np.uint8 and not low.any() and (high == 255).all():
+        if values.dtype == np.uint8 and self == Stretch.none(len(values)):
             return values
-        span = (high - low)[:, None, None]
-        scaled = (values - low[:, None, None]) / span
-        pixels: UInt8[np.ndarray, "bands h w"]
-        pixels = np.rint(np.nan_to_num(scaled).clip(0, 1) * 255).astype(np.uint8)
+        low, high = np.array(self.low)[:, None, None], np.array(self.high)[:, None, None]
+        scaled = np.nan_to_num((values - low) / (high - low)).clip(0, 1)
+        pixels: UInt8[np.ndarray, "bands h w"] = np.rint(scaled * 255).astype(np.uint8)
         return pixels
 
 
 def choose_stretch(image: OpenImage, overview: ImageWindow) -> Stretch:
     """Return the stretch of an image: none for 8 bits, else from percentiles of each band."""
     if image.is_eight_bit:
-        return Stretch((0.0,) * image.bands, (255.0,) * image.bands)
+        return Stretch.none(image.bands)
     ends = []
     for band in overview.values:
         shown = band[overview.valid & np.isfinite(band)]
         low, high = np.percentile(shown, [LOW, HIGH]) if shown.size else (0.0, 1.0)
         ends.append((float(low), float(high) if high > low else float(low) + 1.0))
     lows, highs = zip(*ends, strict=True)
-    return Stretch(lows, highs)
+    return Stretch(low=lows, high=highs)
 
 
 def overview(image: OpenImage, side: int) -> ImageWindow:

@@ -1,7 +1,7 @@
 """Features of a vector file: geometries, attributes, coordinate system.
 
-GeoJSON is read by the standard library and shapely, so that this path needs no GDAL; all
-other formats (GeoPackage, Shapefile, FlatGeobuf ...) are read by pyogrio.
+GeoJSON is read by the standard library and shapely, so it needs no GDAL; all other formats
+(GeoPackage, Shapefile, FlatGeobuf ...) are read by pyogrio.
 """
 
 import json
@@ -27,18 +27,17 @@ from onesided.geo.input.coordinates import (
 from onesided.storage.optional import library
 
 GEOJSON = (".geojson", ".json")
-FURTHEST_LONGITUDE, FURTHEST_LATITUDE = 360.0, 90.0
+FURTHEST = (360.0, 90.0, 360.0, 90.0)
+"""Degrees west, south, east and north; larger numbers are metres."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """The features of one layer.
+    """The features of one layer, in the order of the file.
 
     Attributes:
-        path: The file.
-        geometries: One for each feature; None where it has none.
-        columns: Attributes by name, each an array with one value for each feature.
-        keys: What the format itself calls each feature: GeoJSON's `id`, else its number.
+        columns: Attributes by name.
+        keys: Id that the format gives each feature: GeoJSON's `id`, else its number.
         system: Coordinate system, None where the file names none.
         names_system: Whether the file itself names it; GeoJSON need not.
     """
@@ -54,13 +53,10 @@ class Layer:
         return len(self.geometries)
 
     def column(self, name: str) -> np.ndarray:
-        """Return an attribute, or say which there are."""
+        """Return an attribute, or raise an error that lists the columns."""
         if name not in self.columns:
-            raise ConfigError(
-                f"{self.path} has no column '{name}'.{nearest(name, self.columns)}"
-                if self.columns
-                else f"{self.path} has no column '{name}'; it has no columns at all."
-            )
+            hint = nearest(name, self.columns) if self.columns else " It has no columns at all."
+            raise ConfigError(f"{self.path} has no column '{name}'.{hint}")
         return self.columns[name]
 
 
@@ -73,11 +69,8 @@ def read_layer(
 ) -> Layer:
     """Return the features of a vector file.
 
-    Args:
-        path: The file.
-        layer: Name of the layer in a file of several.
-        given_system: Coordinate system, for a file that names none.
-        flag: What people choose the layer with.
+    `given_system` is for a file that names no coordinate system; errors name the `flag` that
+    chooses a layer.
     """
     if not path.exists():
         raise DataNotFound(f"There is no file {path}. Give a GeoPackage, GeoJSON or Shapefile.")
@@ -89,18 +82,15 @@ def read_layer(
         found = _read_by_gdal(path, layer, flag)
     if not len(found):
         raise DataError(f"{path} holds no feature. Expected one for each building.")
-    return found if given_system is None else _placed(found, system(given_system))
-
-
-def _placed(layer: Layer, given: System) -> Layer:
-    """Return a layer in the system that was given for it; refuse one that names another."""
-    named = layer.system if layer.names_system else None
-    if named is not None and not same_system(named, given):
+    if given_system is None:
+        return found
+    given, named = system(given_system), found.system
+    if found.names_system and named is not None and not same_system(named, given):
         raise ConfigError(
-            f"{layer.path} says that it is in {named.name}; {given.name} was given for it. "
+            f"{path} says that it is in {named.name}; {given.name} was given for it. "
             "A system is given for files that name none: leave it out, or correct the file."
         )
-    return replace(layer, system=given)
+    return replace(found, system=given)
 
 
 def _read_geojson(path: Path) -> Layer:
@@ -118,9 +108,9 @@ def _read_geojson(path: Path) -> Layer:
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: _column([row.get(name) for row in rows]) for name in names}
     keys = [feature.get("id", number) for number, feature in enumerate(features, start=1)]
-    placed = _geojson_system(path, content, geometries)
-    named = placed is not None and isinstance(content.get("crs"), dict)
-    return Layer(path, geometries, columns, keys, placed, named)
+    found = _geojson_system(content, geometries)
+    named = found is not None and isinstance(content.get("crs"), dict)
+    return Layer(path, geometries, columns, keys, found, named)
 
 
 def _geometry(path: Path, row: int, feature: object) -> object:
@@ -132,28 +122,23 @@ def _geometry(path: Path, row: int, feature: object) -> object:
         return None
     try:
         return shapely.geometry.shape(shape)
-    # Whatever is wrong with the nesting of numbers surfaces as one of many errors.
+    # A wrong nesting of numbers can raise one of many errors.
     except Exception as error:
         raise DataError(f"{path}: feature {row + 1} has no readable geometry ({error}).") from None
 
 
-def _geojson_system(path: Path, content: Mapping[str, Any], geometries: Geometries) -> System:
-    """Return WGS84, or what the `crs` of before RFC 7946 says, which GIS programs still write."""
+def _geojson_system(content: Mapping[str, Any], geometries: Geometries) -> System | None:
+    """Return WGS84, or what `crs` says: older than RFC 7946, but GIS programs still write it."""
     named = content.get("crs")
     if isinstance(named, dict):
-        name = (named.get("properties") or {}).get("name")
-        return known_system(name)
+        return known_system((named.get("properties") or {}).get("name"))
     box = bounds_of(geometries)
-    if box is not None and not (
-        max(abs(box[0]), abs(box[2])) <= FURTHEST_LONGITUDE
-        and max(abs(box[1]), abs(box[3])) <= FURTHEST_LATITUDE
-    ):
-        return None
-    return system(WGS84)
+    in_degrees = box is None or (np.abs(box) <= FURTHEST).all()
+    return system(WGS84) if in_degrees else None
 
 
 def _column(values: Sequence[object]) -> np.ndarray:
-    """Return whole numbers or numbers as such, where all are, and objects otherwise."""
+    """Return integers or floats where all values are numbers, and objects otherwise."""
     kinds = {type(value) for value in values}
     if kinds == {int} and all(abs(value) < 2**63 for value in values):  # type: ignore[arg-type]
         return np.array(values, np.int64)
@@ -168,7 +153,7 @@ def _read_by_gdal(path: Path, layer: str | None, flag: str) -> Layer:
     pyogrio = library("pyogrio", f"Reading {path.name}")
     shapely = library("shapely", f"Reading {path.name}")
     try:
-        # Styles and other tables have no geometry; they are no layers to choose from.
+        # Tables without geometry, such as styles, are not layers to choose from.
         names = [str(name) for name, shape in pyogrio.list_layers(path) if shape is not None]
         if not names:
             raise DataError(f"{path} holds no layer of polygons or points.")
@@ -179,7 +164,7 @@ def _read_by_gdal(path: Path, layer: str | None, flag: str) -> Layer:
                 f"{path} has {len(names)} layers: {', '.join(names)}. Choose one with {flag}."
             )
         with warnings.catch_warnings():
-            # What GDAL grumbles about (lists as attributes) is left out, and stays in the file.
+            # GDAL warns of attributes that it leaves out, such as lists.
             warnings.simplefilter("ignore")
             meta, keys, shapes, values = pyogrio.raw.read(
                 path, layer=layer or names[0], return_fids=True

@@ -1,4 +1,4 @@
-"""The map as files that GIS programs open: GeoJSON by ourselves, GeoPackage by GDAL."""
+"""The map as files for GIS programs: GeoJSON, GeoPackage (by GDAL), and a style for QGIS."""
 
 import json
 import sqlite3
@@ -12,18 +12,21 @@ import numpy as np
 
 from onesided.core.errors import OnesidedError
 from onesided.geo.input.coordinates import WGS84, Geometries, converted, system
-from onesided.geo.output.style import style_text
 from onesided.geo.output.table import MapTable
+from onesided.pages.render import render
 from onesided.storage.atomic import replacing, replacing_by_name
 from onesided.storage.optional import library
 
 DECIMALS = 8
 """Of a degree: a millimetre."""
-POLYGONS, POINT = (3, 6), 0
+POLYGONS, POINT = {3, 6}, 0
+# ColorBrewer's YlOrRd in five classes: readable in print and by the colour-blind.
+COLOURS = ("255,255,178", "254,204,92", "253,141,60", "240,59,32", "189,0,38")
+NO_SCORE = "150,150,150"
 
 
 def write_geojson(table: MapTable, path: Path) -> None:
-    """Write GeoJSON as RFC 7946 wants it: degrees of WGS 84, outer rings counter-clockwise."""
+    """Write GeoJSON as RFC 7946 defines it: degrees of WGS 84, outer rings counter-clockwise."""
     shapely = library("shapely", "Writing GeoJSON")
     shapes = converted(table.buildings.geometries, table.buildings.system, system(WGS84))
     columns = table.columns()
@@ -57,7 +60,7 @@ def _rounded(numbers: Any) -> Any:  # noqa: ANN401 - nested to any depth
 
 
 def _plain(key: str, value: object) -> object:
-    """Return a value that JSON has."""
+    """Return a value that JSON can hold."""
     if value is None or isinstance(value, bytes):
         return None
     if isinstance(value, np.datetime64):
@@ -74,7 +77,7 @@ def _plain(key: str, value: object) -> object:
 
 
 def write_geopackage(table: MapTable, path: Path) -> None:
-    """Write a GeoPackage in the buildings' own coordinates, with its style inside."""
+    """Write a GeoPackage in the buildings' own coordinate system, with its style inside."""
     raw = library("pyogrio.raw", "Writing a GeoPackage")
     errors = library("pyogrio.errors", "Writing a GeoPackage")
     shapely = library("shapely", "Writing a GeoPackage")
@@ -110,11 +113,11 @@ def _geometry_type(geometries: Geometries) -> str:
         return "Unknown"
     if kinds == {POINT}:
         return "Point"
-    return "MultiPolygon" if kinds <= set(POLYGONS) else "Unknown"
+    return "MultiPolygon" if kinds <= POLYGONS else "Unknown"
 
 
 def _storable(values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return values of a kind that a database has, and where there is none."""
+    """Return values of a type that a database can hold, and where they are missing."""
     if values.dtype != object:
         return values, np.isnan(values) if values.dtype.kind == "f" else None
     missing = np.array([value is None for value in values], bool)
@@ -122,22 +125,18 @@ def _storable(values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     if present and all(isinstance(value, bool) for value in present):
         return np.array([bool(value) for value in values]), missing
     text = np.empty(len(values), object)
-    text[:] = [
-        _text(value) if isinstance(value, str | None) else json.dumps(_plain("", value))
-        for value in values
-    ]
+    text[:] = [None if value is None else _text(value) for value in values]
     return text, missing
 
 
-def _text(value: str | None) -> str | None:
-    """Return text as it is, but for names of files that no encoding has."""
-    if value is None or value.isascii():
-        return value
-    return value.encode("utf-8", "backslashreplace").decode()
+def _text(value: object) -> str:
+    """Return text with escapes for bytes that are not UTF-8, which file names can hold."""
+    text = value if isinstance(value, str) else json.dumps(_plain("", value))
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _store_style(path: Path, layer: str, style: str) -> None:
-    """Put the style into the table in which QGIS looks for it when it opens the layer."""
+    """Put the style into the table that QGIS reads when it opens the layer."""
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(
             "CREATE TABLE layer_styles (id INTEGER PRIMARY KEY AUTOINCREMENT, "
@@ -156,3 +155,12 @@ def _store_style(path: Path, layer: str, style: str) -> None:
             "INSERT INTO gpkg_contents (table_name, data_type, identifier) "
             "VALUES ('layer_styles', 'attributes', 'layer_styles')"
         )
+
+
+def style_text(*, is_point: bool) -> str:
+    """Return a QGIS style (QML): pale to dark red in five classes of `score`, grey for none."""
+    classes = [(-1.0, -0.5, "no score, see the column reason", NO_SCORE)]
+    for step, colour in enumerate(COLOURS):
+        low, high = step / len(COLOURS), (step + 1) / len(COLOURS)
+        classes.append((low, high, f"{low:.1f} to {high:.1f}", colour))
+    return str(render("geo/output/style.qml", classes=classes, is_point=is_point)) + "\n"

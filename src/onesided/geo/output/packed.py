@@ -4,45 +4,28 @@ Longitudes and latitudes are rounded to 1e-7 degree, which moves no corner by a 
 and each is written as the difference to the one before: a few digits instead of eighteen.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int64
 
 from onesided.core.errors import DataError
 
 QUANTA_PER_DEGREE = 10_000_000
 _WHOLE_CIRCLE = 360 * QUANTA_PER_DEGREE
 
-Position = tuple[float, float]
-"""Longitude and latitude in degrees, WGS 84."""
-_Ring = list[tuple[int, int]]
+Rings = Sequence[Sequence[tuple[float, float]]]
+"""The outline of a building: rings of (longitude, latitude) in degrees of WGS 84, closed or not.
 
-
-@dataclass(frozen=True)
-class Point:
-    """A building of which only the place is known."""
-
-    longitude: float
-    latitude: float
-
-
-@dataclass(frozen=True)
-class Footprint:
-    """The outline of a building: rings of (longitude, latitude), closed or not.
-
-    What lies inside an odd number of rings belongs to the building, so that courtyards and
-    buildings of several parts need no further structure.
-    """
-
-    rings: Sequence[Sequence[Position]]
-
-
-Geometry = Point | Footprint | None
-"""None where the source had no usable shape."""
+What lies inside an odd number of rings belongs to the building, so courtyards and buildings of
+several parts need no further structure. A ring of one corner is a building of which only the
+position is known. No ring: there is no usable shape."""
 
 
 @dataclass(frozen=True)
 class PackedShapes:
-    """What a reader needs to rebuild the shapes, in the order of the items."""
+    """The shapes as integers, in the order of the items."""
 
     rings: list[int]
     """Per item: 0 for no shape; n for one ring of n corners (a point has one corner);
@@ -53,62 +36,47 @@ class PackedShapes:
     """Longitude in the middle of all shapes, degrees; beyond 180 where they cross it."""
 
 
-def pack(shapes: Sequence[tuple[str, Geometry]]) -> PackedShapes:
+def pack(shapes: Sequence[tuple[str, Rings]]) -> PackedShapes:
     """Return the shapes of named items as integers.
 
     Longitudes are shifted by whole turns so that neighbours across the antimeridian meet.
     """
-    quantised = [_quantised(name, geometry) for name, geometry in shapes]
-    west, east = _span([x for corner in _corners(quantised) for x in corner[:1]])
-    steps: list[int] = []
-    last_x = last_y = 0
-    for x, y in _corners(quantised):
-        unwrapped = west + (x - west) % _WHOLE_CIRCLE
-        steps += (unwrapped - last_x, y - last_y)
-        last_x, last_y = unwrapped, y
-    sizes = [size for rings in quantised for size in _sizes(rings)]
-    return PackedShapes(sizes, steps, (west + east) / 2 / QUANTA_PER_DEGREE)
+    sizes: list[int] = []
+    quantised = [np.zeros((0, 2), np.int64)]
+    for name, rings in shapes:
+        corners = [_quantised(name, ring) for ring in rings if ring]
+        lengths = [len(ring) for ring in corners]
+        sizes += lengths if len(lengths) == 1 else [-len(lengths), *lengths]
+        quantised += corners
+    places = np.concatenate(quantised)
+    west, east = _span(places[:, 0])
+    places[:, 0] = west + (places[:, 0] - west) % _WHOLE_CIRCLE
+    steps = np.diff(places, axis=0, prepend=np.zeros((1, 2), np.int64))
+    return PackedShapes(sizes, steps.ravel().tolist(), (west + east) / 2 / QUANTA_PER_DEGREE)
 
 
-def _corners(shapes: list[list[_Ring]]) -> Iterator[tuple[int, int]]:
-    return (corner for rings in shapes for ring in rings for corner in ring)
-
-
-def _sizes(rings: list[_Ring]) -> list[int]:
-    lengths = [len(ring) for ring in rings]
-    return lengths if len(lengths) == 1 else [-len(lengths), *lengths]
-
-
-def _span(longitudes: list[int]) -> tuple[int, int]:
+def _span(longitudes: Int64[np.ndarray, "n"]) -> tuple[int, int]:
     """Return the western and eastern end of the shortest arc that holds all longitudes."""
-    around = sorted({x % _WHOLE_CIRCLE for x in longitudes})
-    if not around:
+    if not len(longitudes):
         return 0, 0
-    following = [*around[1:], around[0] + _WHOLE_CIRCLE]
-    gaps = [after - before for before, after in zip(around, following, strict=True)]
-    widest = gaps.index(max(gaps))
-    west = following[widest] % _WHOLE_CIRCLE
+    around = np.unique(longitudes % _WHOLE_CIRCLE)
+    gaps = np.diff(around, append=around[0] + _WHOLE_CIRCLE)
+    widest = int(gaps.argmax())
+    west = int(around[(widest + 1) % len(around)])
     if west >= _WHOLE_CIRCLE // 2:
         west -= _WHOLE_CIRCLE
-    return west, west + _WHOLE_CIRCLE - gaps[widest]
+    return west, west + _WHOLE_CIRCLE - int(gaps[widest])
 
 
-def _quantised(name: str, geometry: Geometry) -> list[_Ring]:
-    if geometry is None:
-        return []
-    if isinstance(geometry, Point):
-        return [[_quantise(name, (geometry.longitude, geometry.latitude))]]
-    rings = [[_quantise(name, corner) for corner in ring] for ring in geometry.rings]
+def _quantised(name: str, ring: Sequence[tuple[float, float]]) -> Int64[np.ndarray, "n 2"]:
+    for longitude, latitude in ring:
+        # NaN fails every comparison, so it is refused here too.
+        if not (-360 <= longitude <= 360 and -90 <= latitude <= 90):
+            raise DataError(
+                f"Positions on the map are longitude and latitude in degrees; {name!r} has "
+                f"({longitude}, {latitude}). Reproject the buildings to EPSG:4326."
+            )
+    quanta: Int64[np.ndarray, "n 2"] = np.rint(np.array(ring) * QUANTA_PER_DEGREE).astype(np.int64)
     # The last corner of a closed ring is its first; a canvas closes rings by itself.
-    return [ring[:-1] if len(ring) > 1 and ring[0] == ring[-1] else ring for ring in rings if ring]
-
-
-def _quantise(name: str, position: Position) -> tuple[int, int]:
-    longitude, latitude = position
-    # NaN fails every comparison, so that it is refused here too.
-    if not (-360 <= longitude <= 360 and -90 <= latitude <= 90):
-        raise DataError(
-            f"Positions on the map are longitude and latitude in degrees; {name!r} has "
-            f"({longitude}, {latitude}). Reproject the buildings to EPSG:4326."
-        )
-    return round(longitude * QUANTA_PER_DEGREE), round(latitude * QUANTA_PER_DEGREE)
+    is_closed = len(quanta) > 1 and (quanta[0] == quanta[-1]).all()
+    return quanta[:-1] if is_closed else quanta

@@ -1,7 +1,7 @@
 """One self-contained web page that shows buildings on a map, coloured by their score.
 
-The page is drawn by our own scripts on a canvas: no network may be needed to open it, so a
-map library would have to be embedded, and would be larger than the buildings.
+Our own scripts draw the page on a canvas. It must open without a network, so a map library
+would have to be embedded, and would be larger than the buildings.
 """
 
 import base64
@@ -14,22 +14,18 @@ from pathlib import Path
 from markupsafe import Markup
 
 from onesided.core.errors import DataError
-from onesided.geo.output.packed import Footprint, Geometry, Point, pack
+from onesided.geo.output.packed import Rings, pack
 from onesided.pages.document import document
 from onesided.storage.atomic import replacing
 
-__all__ = ["Footprint", "MapItem", "MapPage", "Point", "render", "write_map"]
-
 WEB = "geo/output/web"
-"""Where the parts of the page are, in the package."""
+"""Folder of the parts of the page, in the package."""
 SCRIPTS = (
     "elements.js",
-    "csv.js",
     "items.js",
     "camera.js",
     "colours.js",
     "graticule.js",
-    "signs.js",
     "draw.js",
     "gestures.js",
     "decision.js",
@@ -40,7 +36,7 @@ SCRIPTS = (
 )
 """In this order they are one script: the later ones use what the earlier ones define."""
 
-# The browser script tells them apart by the same first bytes, in base64.
+# JPEG, PNG, WebP; the browser script knows them by the same first bytes, in base64.
 _PICTURE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF")
 
 Bounds = tuple[float, float, float, float]
@@ -52,8 +48,8 @@ class MapItem:
     """One building as the page shows it."""
 
     name: str
-    geometry: Geometry
-    """None where the source had no usable shape: listed, but not drawn."""
+    rings: Rings
+    """Without any, the building is listed but not drawn."""
     score: float | None
     """None where the building was skipped."""
     rank: int | None
@@ -74,17 +70,16 @@ class MapPage:
     items: Sequence[MapItem]
     threshold: float
     """A building is called damaged where its score is greater."""
-    base: bytes | None = None
-    """JPEG, PNG or WebP under the buildings; north up, rows evenly spaced in Web Mercator."""
-    base_bounds: Bounds | None = None
-    """What `base` covers, to the outer edges of its pixels."""
+    base: tuple[bytes, Bounds] | None = None
+    """JPEG, PNG or WebP under the buildings, north up, rows evenly spaced in Web Mercator; and
+    what it covers, to the outer edges of its pixels."""
     facts: Sequence[tuple[str, str]] = ()
-    """Label and text, shown as they are: how the scores were made, how far to trust them."""
+    """Label and text of each figure, shown as they are."""
     warnings: Sequence[str] = ()
 
 
 def write_map(page: MapPage, path: Path) -> None:
-    """Write the page to `path`; a page that was there before stays whole until then."""
+    """Write the page to `path`; if that fails, a page that was there before stays."""
     content = render(page)
     with replacing(path) as file:
         file.write(content)
@@ -100,23 +95,22 @@ def render(page: MapPage) -> bytes:
         scripts=[f"{WEB}/{name}" for name in SCRIPTS],
         data=_inert_json(_data(page)),
         pictures="".join(_base64(picture) for picture in _pictures(page.items)),
-        base=_base64(page.base),
+        base=_base64(page.base[0] if page.base else None),
     )
-    # Names that are not Unicode carry lone surrogates; so written, JSON reads them back.
+    # Names that are not Unicode carry lone surrogates; JSON reads these escapes back.
     return text.encode("utf-8", "backslashreplace")
 
 
 def _check(page: MapPage) -> None:
     if not math.isfinite(page.threshold):
         raise DataError(f"The threshold of the map must be a number; got {page.threshold}.")
-    if (page.base is None) != (page.base_bounds is None):
-        raise DataError("The image under the map and its bounds must be given together.")
-    if page.base_bounds is not None:
-        west, south, east, north = page.base_bounds
+    base, bounds = page.base or (None, None)
+    if bounds is not None:
+        west, south, east, north = bounds
         if not (-90 <= south < north <= 90 and -180 <= west <= 360 and -180 <= east <= 360):
             raise DataError(
                 "The bounds of the image under the map must be west, south, east, north in "
-                f"degrees; got {page.base_bounds}. Reproject them to EPSG:4326."
+                f"degrees; got {bounds}. Reproject them to EPSG:4326."
             )
     for item in page.items:
         if item.score is not None and not math.isfinite(item.score):
@@ -124,7 +118,7 @@ def _check(page: MapPage) -> None:
                 f"The score of {item.name!r} must be a number, or None if it was skipped; "
                 f"got {item.score}."
             )
-    for picture in (page.base, *_pictures(page.items)):
+    for picture in (base, *_pictures(page.items)):
         if picture is not None and not picture.startswith(_PICTURE_STARTS):
             raise DataError(
                 f"Pictures of the map must be JPEG, PNG or WebP; one starts with {picture[:8]!r}."
@@ -140,13 +134,13 @@ def _pictures(items: Iterable[MapItem]) -> Iterable[bytes | None]:
 def _data(page: MapPage) -> dict[str, object]:
     roles = _numbered(item.role for item in page.items)
     reasons = _numbered(item.reason for item in page.items if item.reason)
-    shapes = pack([(item.name, item.geometry) for item in page.items])
+    shapes = pack([(item.name, item.rings) for item in page.items])
     return {
         "title": page.title,
         "threshold": page.threshold,
         "facts": list(page.facts),
         "warnings": list(page.warnings),
-        "bounds": _bounds_near(shapes.middle, page.base_bounds),
+        "bounds": _bounds_near(shapes.middle, page.base[1]) if page.base else None,
         "names": [item.name for item in page.items],
         "scores": [None if item.score is None else float(item.score) for item in page.items],
         "ranks": [None if item.rank is None else int(item.rank) for item in page.items],
@@ -161,12 +155,12 @@ def _data(page: MapPage) -> dict[str, object]:
 
 
 def _numbered(texts: Iterable[str]) -> dict[str, int]:
-    """Return the different texts in the order they come, each with its number."""
+    """Return each different text with its number, in the order of first use."""
     return {text: number for number, text in enumerate(dict.fromkeys(texts))}
 
 
 def _inert_json(value: object) -> Markup:
-    """Return JSON that ends no script element and no line of a script."""
+    """Return JSON that cannot end the script element or a line of it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -177,10 +171,8 @@ def _base64(content: bytes | None) -> str:
     return "" if content is None else base64.b64encode(content).decode("ascii")
 
 
-def _bounds_near(middle: float, bounds: Bounds | None) -> Bounds | None:
+def _bounds_near(middle: float, bounds: Bounds) -> Bounds:
     """Return the bounds of the image, shifted by whole turns to where the buildings are."""
-    if bounds is None:
-        return None
     west, south, east, north = bounds
     east += 360 * (east < west)
     turns = round((middle - (west + east) / 2) / 360)

@@ -1,4 +1,4 @@
-"""What the map found, in numbers with intervals and with what they rest on."""
+"""The figures of a map, with intervals and assumptions."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from onesided.storage.atomic import write_text
 from onesided.storage.table import csv_text
 
 FEW = 20
-"""Buildings of which all may be damaged without a fault of the model."""
+"""So few buildings may all be damaged; no fault of the model."""
 COLUMNS = ("figure", "part", "label", "value", "low", "high", "bias", "missing", "assumes")
 """Of `summary.csv`."""
 LISTED, LISTED_HELD_OUT = "true labels", "true labels, held-out places"
@@ -30,14 +30,14 @@ LISTED, LISTED_HELD_OUT = "true labels", "true labels, held-out places"
 
 @dataclass(frozen=True)
 class Summary:
-    """All numbers, and what should not be missed."""
+    """All figures, the alarm if the model is of no use, and warnings."""
 
     figures: tuple[Figure, ...]
     degenerate: str | None
     warnings: tuple[str, ...]
 
     def figure(self, name: str, part: str = "") -> Figure:
-        """Return a figure by its name and the part of the buildings that it is about."""
+        """Return a figure by its name and its part of the buildings."""
         return next(each for each in self.figures if (each.name, each.part) == (name, part))
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -52,11 +52,11 @@ def summarise(
     truth: Mapping[str, int] | None = None,
     unseen: bool = False,
 ) -> Summary:
-    """Return what a map says, and how far to trust it.
+    """Return the figures of a map.
 
     Args:
         table: The map.
-        prior: Share of damaged among the unmarked; None reads it off the held-out scores.
+        prior: Share of damaged among the unmarked; None estimates it from held-out scores.
         truth: Class of some buildings by name, for reporting only.
         unseen: Whether the model was trained elsewhere, so that every building is held out.
     """
@@ -81,27 +81,27 @@ def summarise(
 
 
 def _alarm(table: MapTable, *, unseen: bool) -> tuple[str | None, tuple[str, ...]]:
-    """Return what decisions alone tell where no marked building is held out: alarm, warnings.
+    """Return alarm and warnings from the decisions alone, where no marked building is held out.
 
-    A place where a model from elsewhere finds nothing may be sound, and a handful of buildings
-    may all be damaged: that is told, no alarm.
+    Where a model from elsewhere finds nothing, the place may be undamaged, and a handful of
+    buildings may all be damaged: both give a warning and no alarm.
     """
     unmarked = table.scores[table.scored & ~table.marked]
     if not len(unmarked):
         return None, ()
     share = float((unmarked > table.threshold).mean())
     if unseen and share < NOTHING:
-        told = (
+        warning = (
             f"{'None' if share == 0 else 'Hardly any'} of {len(unmarked)} buildings is called "
-            "damaged. Either the place is sound, or the model does not know such images."
+            "damaged. Either the place is undamaged, or the model was not trained on such images."
         )
-        return None, (told,)
+        return None, (warning,)
     if unseen and len(unmarked) < FEW and share > EVERYTHING:
-        told = (
-            f"All {len(unmarked)} buildings are called damaged. Look at them: so few do not tell "
-            "whether the model knows such images."
+        warning = (
+            f"All {len(unmarked)} buildings are called damaged. Check them: so few do not show "
+            "whether the model works on such images."
         )
-        return None, (told,)
+        return None, (warning,)
     return degenerate(share), ()
 
 
@@ -123,22 +123,16 @@ def _counts(table: MapTable) -> list[Figure]:
 
 
 def _share_of_all(prior: Figure, marked: float) -> dict[str, Figure]:
-    """Return the share of damaged among all buildings, where that among the unmarked is known."""
-
-    def of_all(share: float | None) -> float | None:
-        return None if share is None else population_prior(share, marked)
-
+    """Return the share of damaged among all buildings from that among the unmarked."""
     if prior.value is None:
         return {}
-    whole = replace(
-        prior,
-        name="positive_all",
-        value=of_all(prior.value),
-        low=of_all(prior.low),
-        high=of_all(prior.high),
-        assumes=(*prior.assumes, "marked_positive"),
+    value, low, high = (
+        None if share is None else population_prior(share, marked)
+        for share in (prior.value, prior.low, prior.high)
     )
-    return {whole.name: whole}
+    assumes = (*prior.assumes, "marked_positive")
+    name = "positive_all"
+    return {name: replace(prior, name=name, value=value, low=low, high=high, assumes=assumes)}
 
 
 def _true_figures(table: MapTable, truth: Mapping[str, int]) -> list[Figure]:
@@ -165,7 +159,7 @@ def _true_figures(table: MapTable, truth: Mapping[str, int]) -> list[Figure]:
 
 
 def label(figure: Figure) -> str:
-    """Return what a figure is called on a map: `skipped: far away`."""
+    """Return the label of a figure on a map: `skipped: far away`."""
     words = entry(figure.name)
     if figure.part:
         return f"{words.label}: {figure.part}"

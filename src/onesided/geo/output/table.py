@@ -1,12 +1,17 @@
-"""What the map says of every building: one row each, whoever was skipped included."""
+"""Score, rank, decision and role of every building: one row each, also for skipped ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
+from onesided.core.errors import CheckpointError
+from onesided.data.problem.dataset import Selection
+from onesided.engine.model_file import load_model
 from onesided.geo.input.footprints import Buildings, id_text
+from onesided.geo.scene.chips import Chips
 
 OURS = ("score", "rank", "decision", "role", "reason")
 """Columns that the map adds."""
@@ -17,12 +22,11 @@ class MapTable:
     """Scores and what follows from them.
 
     Attributes:
-        buildings: Names, places and attributes.
         scores: From 0 to 1, NaN where a building was skipped.
         marked: Which buildings were marked as damaged.
-        held_out: Which buildings were kept out of training.
+        held_out: Which buildings were not trained on.
         reasons: Why a building was skipped, by its row.
-        threshold: A score above it means damaged.
+        threshold: A building with a higher score is called damaged.
     """
 
     buildings: Buildings
@@ -43,7 +47,7 @@ class MapTable:
 
     @property
     def ranks(self) -> Int64[np.ndarray, "n"]:
-        """The order in which to look at unmarked buildings, from 1; 0 for all others."""
+        """The order in which to check unmarked buildings, from 1; 0 for all others."""
         rows = np.flatnonzero(self.scored & ~self.marked)
         order = sorted(rows, key=lambda row: (-self.scores[row], self.buildings.names[row]))
         ranks = np.zeros(len(self), np.int64)
@@ -52,35 +56,33 @@ class MapTable:
 
     @property
     def decisions(self) -> list[str | None]:
-        """What the model says: positive or negative, None of a skipped building."""
-        words = np.where(self.scores > self.threshold, "positive", "negative")
-        return [
-            str(word) if scored else None for word, scored in zip(words, self.scored, strict=True)
-        ]
+        """Positive or negative, None for a skipped building."""
+        words = np.where(self.scores > self.threshold, "positive", "negative").astype(object)
+        words[~self.scored] = None
+        decisions: list[str | None] = words.tolist()
+        return decisions
 
     @property
     def roles(self) -> list[str]:
-        """Positive or unlabelled, after the word held-out for those not trained on."""
-        words = np.where(self.marked, "positive", "unlabelled")
-        return [
-            f"held-out {word}" if out else str(word)
-            for word, out in zip(words, self.held_out, strict=True)
-        ]
-
-    def _names_buildings(self, column: str) -> bool:
-        """Return whether this is the column `id`, and holds what buildings are called here."""
-        values = self.buildings.columns[column]
-        return column.lower() == "id" and self.buildings.names == tuple(map(id_text, values))
+        """Positive or unlabelled, with "held-out" in front for buildings not trained on."""
+        words = np.where(self.marked, "positive", "unlabelled").astype(object)
+        roles: list[str] = np.where(self.held_out, "held-out " + words, words).tolist()
+        return roles
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Return the attributes that came, and ours; theirs change their names, never ours."""
-        names = self.buildings.names
-        # `fid` is the key of a GeoPackage; databases do not tell capitals apart.
+        """Return the footprints' attributes and ours; on a clash theirs are renamed."""
+        names, attributes = self.buildings.names, self.buildings.columns
+        # `fid` is the key of a GeoPackage; databases ignore case.
         taken = {*OURS, "fid", "geom"}
-        if not any(self._names_buildings(column) for column in self.buildings.columns):
+        theirs: dict[str, np.ndarray] = {}
+        has_id = any(
+            column.lower() == "id" and names == tuple(map(id_text, values))
+            for column, values in attributes.items()
+        )
+        if not has_id:
             taken.add("id")
-        theirs = {"id": np.array(names, object)} if "id" in taken else {}
-        for column, values in self.buildings.columns.items():
+            theirs["id"] = np.array(names, object)
+        for column, values in attributes.items():
             name = column
             while name.lower() in taken:
                 name = f"original_{name}"
@@ -97,3 +99,25 @@ class MapTable:
             "role": np.array(self.roles, object),
             "reason": np.array(reasons, object),
         }
+
+
+def score_chips(
+    run: Path,
+    buildings: Buildings,
+    chips: Chips,
+    *,
+    marked: Bool[np.ndarray, "n"],
+    held_out: Bool[np.ndarray, "n"],
+) -> MapTable:
+    """Return the map by the model of a run folder: a score for every building with a chip."""
+    predictor, _ = load_model(run)
+    rows = np.flatnonzero(chips.kept)
+    scores = np.full(len(chips.values), np.nan)
+    if len(rows):
+        scores[rows] = predictor.scores(Selection(chips.values, rows))
+    if not np.isfinite(scores[rows]).all():
+        raise CheckpointError(
+            f"The model in {run} gives scores that are no numbers, so its weights are damaged. "
+            "Restore them from a copy, or train again."
+        )
+    return MapTable(buildings, scores, marked, held_out, chips.reasons, predictor.threshold)

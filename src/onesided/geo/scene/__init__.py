@@ -1,1 +1,1 @@
-"""Buildings as the images show them: windows, chips, who is held out."""
+"""Buildings as the images show them: where they are, their chips, which are held out."""

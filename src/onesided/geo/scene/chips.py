@@ -1,8 +1,8 @@
-"""One small picture for each building, in a file that is written once and read by rows.
+"""One small picture (chip) for each building, in a file that is written once and read by rows.
 
-The file is filled in pieces, each noted in a second file when it is safe on disk: killed
-in between, the same command goes on after the last piece. Pixels are written and not
-memory-mapped while cutting, so that a million buildings take the memory of a few hundred.
+The file is filled in chunks. A journal notes each chunk once it is safe on disk, so the same
+command resumes after a crash. Pixels are written, not memory-mapped, while cutting: a million
+buildings then take the memory of a few hundred.
 """
 
 import hashlib
@@ -22,37 +22,34 @@ from onesided.storage.journal import Journal
 from onesided.storage.progress import Progress
 
 PIXELS, NOTES = "pixels.u8", "notes.jsonl"
-PIECE = 256
+CHUNK = 256
 """Buildings between two notes: a few megabytes of pixels."""
 RULES = 2
-"""Counts up when other pixels are cut from the same images: older chips are then cut anew."""
+"""Counts up when the same images give other pixels: older chips are then cut again."""
 
 Chip = np.ndarray | str
 """uint8 (channels, size, size), or the reason why there is none."""
 
 
 class Scene(Protocol):
-    """Buildings, and a way to see them."""
+    """Buildings, and how to cut their chips."""
 
     buildings: Buildings
     channels: int
 
     def order(self) -> Int64[np.ndarray, "n"]:
-        """Return all rows in the order in which they are cheap to see."""
-        ...
+        """Return all rows in the order in which they are fastest to cut."""
 
     def chips(self, rows: Sequence[int], size: int) -> Iterator[Chip]:
-        """Return what is seen at each of these rows."""
-        ...
+        """Return the chip of each of these rows."""
 
     def identity(self) -> Mapping[str, Any]:
-        """Return what decides over the pixels of the chips."""
-        ...
+        """Return everything that the pixels of the chips depend on."""
 
 
 @dataclass(frozen=True)
 class Chips:
-    """What was cut.
+    """The chips of all buildings.
 
     Attributes:
         values: uint8 (n, channels, size, size), in a file; black where a building is skipped.
@@ -71,17 +68,16 @@ class Chips:
 
 
 def cut_chips(scene: Scene, folder: Path, *, size: int, progress: Progress | None = None) -> Chips:
-    """Cut all buildings of a scene into a folder, or go on with it, or find it done."""
+    """Cut all buildings of a scene into a folder, or resume it, or find it done."""
     shape = (len(scene.buildings), scene.channels, size, size)
-    identity = _identity(scene, shape)
     order = scene.order()
     make_folder(folder, instead="Choose another with --run.")
-    journal = Journal(folder / NOTES, {"identity": identity})
+    journal = Journal(folder / NOTES, {"identity": _identity(scene, shape)})
     done, reasons = _noted(journal)
     with (folder / PIXELS).open("r+b" if done else "w+b") as pixels, journal.writing() as note:
         pixels.truncate(int(np.prod(shape)))
-        for start in range(done, len(order), PIECE):
-            rows = [int(row) for row in order[start : start + PIECE]]
+        for start in range(done, len(order), CHUNK):
+            rows = [int(row) for row in order[start : start + CHUNK]]
             skipped = _write(pixels.fileno(), scene, rows, shape)
             os.fsync(pixels.fileno())
             note({"done": start + len(rows), "skipped": skipped})
@@ -89,18 +85,18 @@ def cut_chips(scene: Scene, folder: Path, *, size: int, progress: Progress | Non
             if progress is not None:
                 progress(start + len(rows), len(order))
     values = np.memmap(folder / PIXELS, np.uint8, "r", shape=shape)
-    return Chips(values, {row: reasons[row] for row in sorted(reasons)})
+    return Chips(values, dict(sorted(reasons.items())))
 
 
 def _write(file: int, scene: Scene, rows: Sequence[int], shape: Sequence[int]) -> dict[int, str]:
-    """Write the chips of some rows to their places; return the reasons of the others."""
+    """Write the chips of some rows; return why others have none."""
     skipped = {}
     bytes_each = int(np.prod(shape[1:]))
     for row, chip in zip(rows, scene.chips(rows, shape[-1]), strict=True):
         if isinstance(chip, str):
             skipped[row] = chip
         elif chip.shape != tuple(shape[1:]):
-            # Written all the same, it would reach into the rows of its neighbours.
+            # Written, it would overwrite a part of its neighbours.
             skipped[row] = f"its images have {len(chip)} bands where others have {shape[1]}"
         else:
             os.pwrite(file, np.ascontiguousarray(chip).tobytes(), row * bytes_each)
@@ -108,7 +104,7 @@ def _write(file: int, scene: Scene, rows: Sequence[int], shape: Sequence[int]) -
 
 
 def _noted(journal: Journal) -> tuple[int, dict[int, str]]:
-    """Return how far the same cutting came, and whom it skipped; nothing of another one."""
+    """Return how many buildings the same cutting has done, and which it skipped."""
     done, reasons = 0, dict[int, str]()
     for note in journal.entries():
         try:
@@ -128,6 +124,6 @@ def _identity(scene: Scene, shape: Sequence[int]) -> str:
 
 
 def file_identity(path: Path) -> list[object]:
-    """Return what changes when a file does, without reading gigabytes of it."""
+    """Return what changes when a file changes, without reading gigabytes of it."""
     status = path.stat()
     return [path.name, status.st_size, status.st_mtime_ns]

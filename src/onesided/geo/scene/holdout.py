@@ -1,10 +1,8 @@
-"""Which buildings to keep out of training, to tell afterwards whether it worked.
+"""Which buildings are held out from training, to evaluate the model on them.
 
-Neighbours show the same roofs, the same light, and parts of each other: a network that was
-trained on the house next door has half seen this one. So whole neighbourhoods are held out.
+Neighbours have the same roofs and the same light, and their windows overlap: a network that
+was trained on the house next door has half seen this one. So whole neighbourhoods are held out.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -21,21 +19,24 @@ from onesided.run.load import LoadedData, channel_statistics
 from onesided.storage.optional import library
 
 NEIGHBOURHOODS = 64
-"""Pieces of equal numbers of buildings into which a place is divided, at most."""
+"""Parts with equal numbers of buildings into which a place is divided, at most."""
 FEWEST_IN_ONE = 4
 
 
 def load_chips(
     buildings: Buildings, chips: Chips, marked: Bool[np.ndarray, "n"], config: ChipsConfig
 ) -> LoadedData:
-    """Return the PU problem of a map: marked buildings against all others that can be seen."""
+    """Return the PU problem of a map: marked buildings against all others that have a chip."""
     kept = chips.kept
-    _check_counts(marked, kept, chips)
+    if not kept.any():
+        first = next(iter(chips.reasons.values()))
+        raise DataError(f"None of the {len(kept)} buildings can be seen; the first: {first}.")
+    check_enough(marked[kept], "can be seen in the image")
     rows = np.flatnonzero(kept)
-    group = neighbourhoods(_places(buildings.geometries[rows]))
-    out = choose_held_out(group, marked[rows], config.held_out, config.seed)
-    train = _part(buildings, chips, marked, rows[~out.held_out])
-    held_out = _part(buildings, chips, marked, rows[out.held_out])
+    group = neighbourhoods(_middles(buildings.geometries[rows]))
+    out, notices = choose_held_out(group, marked[rows], config.held_out, config.seed)
+    train = _part(buildings, chips, marked, rows[~out])
+    held_out = _part(buildings, chips, marked, rows[out])
     split = PUSplit(
         train=train,
         test=None,
@@ -46,22 +47,15 @@ def load_chips(
     )
     mean, std = channel_statistics(train.values)
     skipped = tuple((buildings.names[row], reason) for row, reason in chips.reasons.items())
-    return LoadedData(split, mean, std, notices=out.notices, skipped=skipped)
-
-
-def _check_counts(marked: Bool[np.ndarray, "n"], kept: Bool[np.ndarray, "n"], chips: Chips) -> None:
-    if not kept.any():
-        first = next(iter(chips.reasons.values()))
-        raise DataError(f"None of the {len(kept)} buildings can be seen; the first: {first}.")
-    check_enough(marked[kept], "can be seen in the image")
+    return LoadedData(split, mean, std, notices=notices, skipped=skipped)
 
 
 def check_enough(marked: Bool[np.ndarray, "n"], where: str) -> None:
-    """Refuse too few marked or unmarked buildings; `where` says of which they are too few."""
+    """Refuse too few marked or unmarked buildings; `where` ends the phrase that counts them."""
     for count, what in ((int(marked.sum()), "marked"), (int((~marked).sum()), "unmarked")):
         if count < MINIMUM_POSITIVES:
             raise DataError(
-                f"{count} {what} buildings {where}, which is too few to learn from; at least "
+                f"{count} {what} buildings {where}, which is too few to train on; at least "
                 f"{MINIMUM_POSITIVES} are needed, and fifty or more are better."
             )
 
@@ -77,8 +71,8 @@ def _part(
     )
 
 
-def _places(geometries: Geometries) -> Float64[np.ndarray, "n 2"]:
-    """Return the middle of every geometry; a building without one lies at the others' middle."""
+def _middles(geometries: Geometries) -> Float64[np.ndarray, "n 2"]:
+    """Return the middle of every geometry; the mean of the others where there is no geometry."""
     boxes = np.asarray(library("shapely", "A footprint").bounds(geometries), np.float64)
     middle = (boxes[:, :2] + boxes[:, 2:]) / 2
     known = np.isfinite(middle).all(axis=1)
@@ -87,10 +81,10 @@ def _places(geometries: Geometries) -> Float64[np.ndarray, "n 2"]:
 
 
 def neighbourhoods(places: Float64[np.ndarray, "n 2"]) -> Int64[np.ndarray, "n"]:
-    """Return a number for each place, equal for places side by side.
+    """Return the number of the neighbourhood of each place.
 
-    Halved at the median across the longer side, again and again, so that a dense town
-    and its scattered outskirts give pieces of the same number of buildings.
+    The places are halved at the median across the longer side, again and again: a dense
+    town and its scattered outskirts give parts with the same number of buildings.
     """
     group = np.zeros(len(places), np.int64)
     parts = [np.arange(len(places))]
@@ -106,26 +100,17 @@ def neighbourhoods(places: Float64[np.ndarray, "n 2"]) -> Int64[np.ndarray, "n"]
     return group
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Which rows are kept out of training, and what to tell about it."""
-
-    held_out: Bool[np.ndarray, "n"]
-    notices: tuple[str, ...] = ()
-
-
 def choose_held_out(
     group: Int64[np.ndarray, "n"], marked: Bool[np.ndarray, "n"], share: float, seed: int
-) -> HeldOut:
-    """Return whole neighbourhoods that hold about this share of the marked buildings.
+) -> tuple[Bool[np.ndarray, "n"], tuple[str, ...]]:
+    """Return which rows are held out, and notices about the choice.
 
-    Where the marked ones stand so close together that this cannot be done, single
-    buildings are held out, and that is told.
+    Whole neighbourhoods that hold about this share of the marked buildings. Where the marked
+    ones stand too close together for that, single buildings, with a notice.
     """
-    nobody = np.zeros(len(group), bool)
     wanted = round(share * int(marked.sum()))
     if wanted == 0:
-        return HeldOut(nobody)
+        return np.zeros(len(group), bool), ()
     random = np.random.RandomState(seed)
     counts = np.bincount(group, marked, minlength=int(group.max()) + 1).astype(np.int64)
     chosen: list[int] = []
@@ -137,14 +122,21 @@ def choose_held_out(
     held_out = np.isin(group, chosen)
     enough_left = int((~marked & ~held_out).sum()) >= MINIMUM_POSITIVES
     if reached >= wanted and enough_left and (held_out & ~marked).any():
-        return HeldOut(held_out)
+        return held_out, ()
     for rows in (np.flatnonzero(marked), np.flatnonzero(~marked)):
         held_out[rows] = False
         held_out[random.permutation(rows)[: round(share * len(rows))]] = True
-    return HeldOut(
-        held_out,
-        (
-            "The marked buildings stand in few places, so single buildings were held out instead "
-            "of neighbourhoods; figures from them are too good where neighbours look alike.",
-        ),
+    notice = (
+        "The marked buildings stand close together, so single buildings were held out to test the "
+        "model instead of whole neighbourhoods. Figures from them are biased high where "
+        "neighbours look alike."
     )
+    return held_out, (notice,)
+
+
+def held_out_rows(split: PUSplit, count: int) -> Bool[np.ndarray, "n"]:
+    """Return which of so many buildings a split holds out."""
+    held_out = np.zeros(count, bool)
+    if split.held_out is not None:
+        held_out[split.held_out.values.index] = True
+    return held_out

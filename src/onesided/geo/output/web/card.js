@@ -1,4 +1,4 @@
-// Everything about one building.
+// The card of one building.
 
 const ROLES = {
   positive: "marked as damaged, used for training",
@@ -31,7 +31,7 @@ class Card {
     this.refresh();
   }
 
-  // What the threshold and the person's own marks can change.
+  // The parts that the threshold and the person's checks change.
   refresh() {
     if (this.item < 0) return;
     const { items, item } = this;
@@ -42,7 +42,7 @@ class Card {
     if (items.scored(item)) rows.unshift(["Score", items.scores[item].toFixed(4)]);
     if (items.ranks[item] !== null) rows.splice(1, 0, ["Rank", `${counted(items.ranks[item])}`]);
     if (items.reason(item)) rows.push(["Skipped", items.reason(item)]);
-    rows.push(["Position", this.position() ?? "no usable shape"]);
+    rows.push(["Position", this.positionInWords() ?? "no usable shape"]);
     showFacts(byId("card-facts"), rows);
     byId("copy").disabled = !items.placed(item);
     const mark = this.review.marks.get(item);
@@ -64,22 +64,28 @@ class Card {
       const figure = document.createElement("figure");
       const alt = `${this.items.names[this.item]}, ${name.toLowerCase()} the event`;
       figure.append(Object.assign(new Image(), { src: sources[side], alt }));
-      // Alone, a picture needs no word to tell it from the other.
+      // A single picture, after the event, needs no caption.
       if (sources[1 - side] || side === 0) figure.append(textElement("figcaption", name));
       return [figure];
     });
     byId("card-pictures").replaceChildren(...figures);
   }
 
-  // Latitude first, as people paste it into other maps.
+  // Latitude and longitude of the centre, in degrees.
   position() {
-    if (!this.items.placed(this.item)) return null;
     const { x, y } = centreOf(this.items, this.item);
-    return `${latitudeOf(y).toFixed(6)}, ${longitudeOf(x).toFixed(6)}`;
+    return [latitudeOf(y), longitudeOf(x)];
+  }
+
+  positionInWords() {
+    if (!this.items.placed(this.item)) return null;
+    const [latitude, longitude] = this.position();
+    return `${degreesText(latitude, 6, "NS")}, ${degreesText(longitude, 6, "EW")}`;
   }
 
   async copy() {
-    const text = this.position();
+    // Latitude first, and signs: so other maps take it.
+    const text = this.position().map((degrees) => degrees.toFixed(6)).join(", ");
     const copied = await this.toClipboard(text);
     byId("status").textContent = copied ? `Copied ${text}` : "The browser does not allow copying";
     byId("copy").textContent = copied ? "Copied" : "Not allowed";

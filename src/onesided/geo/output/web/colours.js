@@ -1,5 +1,5 @@
-// Viridis: even steps for the eye, readable for colour-blind people and in grey; it holds no
-// grey itself, which is left for buildings without a score.
+// Viridis: even steps for the eye, readable for colour-blind people and in grey print. It holds
+// no grey, so grey is free for buildings without a score.
 
 const VIRIDIS = [
   [68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],

@@ -1,4 +1,4 @@
-// The threshold, and what follows from it.
+// The threshold, and which buildings are called damaged.
 
 const BARS = 50;
 
@@ -35,7 +35,7 @@ class Decision {
     this.buildHistogram();
   }
 
-  // Heights by the square root: one tall bar of sure buildings must not flatten the rest.
+  // Heights by the square root: one tall bar must not flatten the rest.
   buildHistogram() {
     const counts = new Array(BARS).fill(0);
     for (const score of this.openScores) {
@@ -61,13 +61,13 @@ class Decision {
     this.changed();
   }
 
-  // So many of the highest are called; fewer where equal scores would split.
+  // Calls this many of the highest; fewer where equal scores would be split.
   takeTop(count) {
     const place = this.open.length - Math.max(0, Math.round(count || 0)) - 1;
     this.set(place < 0 ? this.low : this.openScores[place]);
   }
 
-  // In sorted scores, the place of the first that is greater than the threshold.
+  // Index of the first of the sorted scores that is greater than the threshold.
   static firstAbove(scores, threshold) {
     let [start, end] = [0, scores.length];
     while (start < end) {
@@ -95,7 +95,7 @@ class Decision {
     const called = total - this.firstOpenCalled();
     const share = total ? ((100 * called) / total).toFixed(1) : "0.0";
     byId("count").textContent = counted(called);
-    byId("count-rest").textContent = `of ${counted(total)} unmarked buildings (${share} %)`;
+    byId("count-rest").textContent = `of ${counted(total)} unmarked buildings (${share}%)`;
     this.top.value = called;
     this.slider.setAttribute(
       "aria-valuetext",

@@ -1,12 +1,13 @@
-// What is on the canvas. A call for each building makes a canvas slow, and so does one path
-// of a thousand; a few dozen in a path is fastest, and plain rectangles are faster still.
+// Draws the map on a canvas. One call per building is slow, and so is one path of a thousand
+// buildings; a few dozen in a path are fastest, and plain rectangles are faster still.
 
 const BATCH = 32; // buildings in a path
-const TINY = 6; // pixels; below, nobody can tell a building from its box
+const TINY = 6; // pixels; a smaller building looks like its box
 const SMALLEST = 2.5; // pixels; a smaller building would vanish in the overview
 const SMALLEST_CALLED = 3.5;
-const EDGE_FROM = 14; // pixels of a house; below, edges of their own darken everything
+const EDGE_FROM = 14; // pixels of a house; around smaller ones, edges darken everything
 const HOUSE_METRES = 12;
+const SIGN_FROM = 9; // pixels; on smaller buildings a dot would hide the colour
 const QUIET_ALPHA = 0.55; // of the fill, for buildings that are not called
 
 class Painter {
@@ -56,16 +57,16 @@ class Painter {
     if (this.base && this.image) this.paintBase();
     else paintGraticule(context, camera, this.colours);
     this.house = HOUSE_METRES / camera.metresPerPixel();
-    // Points have no size of their own: about a house's, but never hidden nor a blot.
+    // Points have no size: about that of a house, but neither invisible nor a blot.
     this.pointSize = Math.max(SMALLEST_CALLED, Math.min(18, this.house));
     const visible = this.visible();
     this.paintSkipped(visible.filter((place) => place < this.firstScored));
-    // The open card is about what is in the image there: no fill over it.
+    // The selected building gets no fill: the image below it must be seen.
     const bare = this.base && this.image ? this.selected : -1;
     const filled = visible.filter((place) => place >= this.firstScored && this.order[place] !== bare);
     const called = filled.filter((place) => place >= this.firstCalled);
     this.paintScored(filled.subarray(0, filled.length - called.length));
-    this.paintOutlines(called); // below the fill, so that they frame the colour and spare it
+    this.paintOutlines(called); // below the fill, so that they frame the colour
     this.paintScored(called);
     paintSigns(this, visible);
     if (this.hovered >= 0) paintRing(this, this.hovered, 2);
@@ -241,4 +242,68 @@ class Painter {
       },
     );
   }
+}
+
+// A dot on buildings that were marked before, a larger one on those that were checked here.
+function paintSigns(painter, places) {
+  for (const place of places) {
+    const item = painter.order[place];
+    const mark = painter.marks.get(item);
+    if (mark) paintMark(painter, item, mark);
+    else if (!painter.items.open[item] && painter.sizeOnScreen(item) >= SIGN_FROM) {
+      paintDisc(painter, item, 3, painter.colours.halo, painter.colours.sign);
+    }
+  }
+}
+
+function paintMark(painter, item, mark) {
+  const { context, camera, colours } = painter;
+  const [fill, edge] =
+    mark === "damaged" ? [colours.damaged, colours.halo] : [colours.halo, colours.sign];
+  paintDisc(painter, item, 6, fill, edge);
+  if (mark !== "unsure") return;
+  const { x, y } = centreOf(painter.items, item);
+  context.fillStyle = colours.sign;
+  context.font = "bold 10px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText("?", camera.screenX(x), camera.screenY(y) + 0.5);
+}
+
+function paintDisc({ context, camera, items }, item, radius, fill, edge) {
+  const { x, y } = centreOf(items, item);
+  context.beginPath();
+  context.arc(camera.screenX(x), camera.screenY(y), radius, 0, 2 * Math.PI);
+  context.fillStyle = fill;
+  context.strokeStyle = edge;
+  context.lineWidth = 1.5;
+  context.fill();
+  context.stroke();
+}
+
+// Dark and light together stand out on any ground.
+function strokeTwice(context, lines) {
+  for (const [colour, width] of lines) {
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    context.stroke();
+  }
+}
+
+function paintRing(painter, item, width) {
+  const { context, colours } = painter;
+  context.beginPath();
+  if (painter.sizeOnScreen(item) < 12) context.rect(...painter.square(item, 12));
+  else painter.trace(item);
+  strokeTwice(context, [[colours.sign, width + 3], [colours.halo, width]]);
+}
+
+function paintCrosshair({ context, camera, colours }) {
+  const [x, y] = [camera.width / 2, camera.height / 2];
+  context.beginPath();
+  for (const [right, down] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
+    context.moveTo(x + 4 * right, y + 4 * down);
+    context.lineTo(x + 12 * right, y + 12 * down);
+  }
+  strokeTwice(context, [[colours.halo, 4], [colours.sign, 1.5]]);
 }

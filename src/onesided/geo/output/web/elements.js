@@ -1,4 +1,4 @@
-// Pieces of the page. Text from files enters it as text only: names may be hostile.
+// Elements of the page. Text from files is only ever set as text: names may be hostile.
 
 const byId = (id) => document.getElementById(id);
 const counted = (number) => number.toLocaleString("en");

@@ -32,7 +32,7 @@ function listenToMap(canvas, camera, { opened, hovered, fitAll }) {
   canvas.addEventListener("pointerup", (event) => {
     const alone = pointers.delete(event.pointerId) && pointers.size === 0;
     const { x, y } = at(event);
-    // A finger covers more than it means.
+    // A finger is less exact than a pointer.
     if (alone && travelled < CLICK_MOVES_LESS) opened(x, y, event.pointerType === "touch" ? 18 : 6);
   });
   canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
@@ -42,7 +42,7 @@ function listenToMap(canvas, camera, { opened, hovered, fitAll }) {
   canvas.addEventListener("keydown", (event) => pressKey(event, camera, { opened, fitAll }));
 }
 
-// Two fingers: the places under both stay under both.
+// Two fingers: what is under each of them stays under it.
 function pinch(camera, still, before, now) {
   const grown = Math.hypot(now.x - still.x, now.y - still.y) / Math.hypot(before.x - still.x, before.y - still.y);
   if (Number.isFinite(grown) && grown > 0) camera.zoom(grown, (now.x + still.x) / 2, (now.y + still.y) / 2);

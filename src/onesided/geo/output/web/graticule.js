@@ -1,4 +1,4 @@
-// Where there is no image: lines of longitude and latitude. And the scale bar.
+// Lines of longitude and latitude where there is no image, and the scale bar.
 
 const LINES_APART = 130; // pixels, at least
 const BAR_LONGEST = 120;

@@ -1,8 +1,8 @@
-// The buildings, read from the page into flat arrays: thousands of small objects would cost
-// more time and memory than everything that is drawn.
+// Reads the buildings from the page into flat arrays: thousands of small objects would cost
+// more time and memory than the drawing.
 
 const QUANTA_PER_DEGREE = 1e7;
-// Mercator's square ends at 85 degrees by convention only; it is the pole that is infinite.
+// Mercator's square ends at 85 degrees by convention only; only the pole is infinite.
 const HIGHEST_LATITUDE = 89.99;
 const EARTH_AROUND_METRES = 40075016.68557849;
 
@@ -26,7 +26,7 @@ function readItems(data) {
     ranks: data.ranks,
     role: (item) => data.roles[data.role[item]],
     reason: (item) => data.reasons[data.reason[item]],
-    // Whose state nobody knows: what the model is asked about.
+    // Unmarked buildings: the model decides about these.
     open: Uint8Array.from(data.role, (role) => data.roles[role].includes("unlabelled")),
     picture: pictureReader(data.pictures),
     ...readShapes(data, size),
@@ -118,8 +118,8 @@ function inside(items, item, x, y) {
 }
 
 // The smallest building under a place, else the one whose box is nearest within reach.
-// All boxes are looked at: that takes less than a frame for a hundred thousand of them, so
-// that an index would be code without a gain.
+// It tries all boxes: for a hundred thousand that takes less than a frame, so an index would be
+// code without a gain.
 function itemAt(items, x, y, reach) {
   const found = { item: -1, area: Infinity };
   const near = { item: -1, distance: reach };

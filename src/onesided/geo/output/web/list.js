@@ -1,4 +1,4 @@
-// The list of buildings to look at next.
+// The list of buildings to check next.
 
 const ROWS = 10;
 
@@ -93,7 +93,7 @@ class BuildingList {
     const start = this.page * ROWS;
     const focused = byId("list").contains(document.activeElement) && document.activeElement.dataset.item;
     byId("list").replaceChildren(...this.found.slice(start, start + ROWS).map((item) => this.row(item)));
-    // The rows are new; whoever came by keyboard stays where they were.
+    // The rows are new elements; keyboard focus stays on the same building.
     if (focused) byId("list").querySelector(`[data-item="${focused}"]`)?.focus();
     byId("list-count").textContent = counted(this.found.length);
     byId("list-empty").hidden = this.found.length > 0;
@@ -123,7 +123,7 @@ class BuildingList {
     return line;
   }
 
-  // The neighbour in the list, on the page where it is; going forward skips what is checked.
+  // The next or previous building in the list; forward skips buildings that are checked.
   neighbour(step) {
     let place = this.found.indexOf(this.selected) + step;
     while (step > 0 && this.review.marks.has(this.found[place])) place++;

@@ -1,4 +1,4 @@
-// The pieces, put together.
+// Connects all parts of the page.
 
 const data = JSON.parse(byId("data").textContent);
 const items = readItems(data);
@@ -20,7 +20,7 @@ const camera = new Camera(redraw);
 const painter = new Painter(canvas, items, camera);
 const scored = painter.order.subarray(painter.firstScored);
 const review = new Review(items, refresh);
-// Built after the decision, which already tells everybody about its first threshold.
+// Built after the decision, which reports its first threshold while it is built.
 let list = null;
 let card = null;
 const decision = new Decision(items, scored, data.threshold, thresholdChanged);
@@ -63,7 +63,7 @@ function open(item) {
   byId("status").textContent = `${items.names[item]}: ${card.verdict()}`;
 }
 
-// From the list: go there too.
+// From the list: also move the map there.
 function pick(item) {
   if (item < 0) return;
   open(item);
@@ -137,7 +137,7 @@ function listenToKeys() {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (!Object.hasOwn(actions, key)) return;
     event.preventDefault();
-    if (event.repeat && "123".includes(key)) return; // a key held down would mark and take back
+    if (event.repeat && "123".includes(key)) return; // a key held down would mark and unmark
     actions[key]();
   });
 }
@@ -150,7 +150,6 @@ function showTexts() {
   byId("summary").textContent = parts.join(" · ");
   byId("ramp").style.background = `linear-gradient(90deg, ${VIRIDIS.map((rgb) => `rgb(${rgb.join(" ")})`).join(", ")})`;
   byId("warnings").hidden = data.warnings.length === 0;
-  byId("warnings").querySelector("summary").textContent = "Worth knowing";
   byId("warnings").querySelector("ul").replaceChildren(...data.warnings.map((text) => textElement("li", text)));
   byId("about").hidden = data.facts.length === 0;
   showFacts(byId("facts"), data.facts);
@@ -205,11 +204,11 @@ showBase().catch((error) => {
   console.error(error);
 });
 
-// For people who look behind the page, and for tests.
+// For the browser's console, and for tests.
 window.onesidedMap = {
   project(longitude, latitude) {
     const frame = canvas.getBoundingClientRect();
-    // The turn of the world that the map shows.
+    // Longitudes repeat; take the turn that the map shows.
     const x = worldX(longitude) + Math.round(camera.x - worldX(longitude));
     return { x: frame.left + camera.screenX(x), y: frame.top + camera.screenY(worldY(latitude)) };
   },

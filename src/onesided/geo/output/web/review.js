@@ -1,4 +1,4 @@
-// What a person saw, kept in this window and saved as labels.
+// The person's checks, kept in this window and saved as labels.
 
 const LABELS = { damaged: "positive", "not damaged": "negative", unsure: "unlabelled" };
 const MARKS = Object.keys(LABELS);
@@ -25,7 +25,7 @@ class Review {
     this.show();
   }
 
-  // The same mark again takes it back.
+  // The same mark again removes it.
   toggle(item, mark) {
     const again = this.marks.get(item) === mark;
     this.marks.delete(item);
@@ -39,8 +39,8 @@ class Review {
     const counts = MARKS.map((mark) => [...this.marks.values()].filter((one) => one === mark).length);
     const parts = MARKS.map((mark, place) => `${counted(counts[place])} ${mark}`);
     byId("review").textContent = this.marks.size
-      ? `${counted(this.marks.size)} checked: ${parts.join(", ")}. They live in this window until you save them.`
-      : "None yet. Open a building and say what you see; save your checks: those damaged can be marked for the next training.";
+      ? `${counted(this.marks.size)} checked: ${parts.join(", ")}. They are kept in this window only: save them before you close it.`
+      : "None yet. Open a building, choose what you see, and save your checks. The next training can use those you found damaged.";
     byId("export").disabled = this.marks.size === 0;
   }
 
@@ -59,20 +59,20 @@ class Review {
   }
 
   async loadFile(file) {
-    let told = "This file is too large to be a review.";
+    let message = "This file is too large to hold checks.";
     if (file.size <= LARGEST_REVIEW) {
-      told = await file.text().then(
+      message = await file.text().then(
         (text) => this.load(text.replace(/^\uFEFF/, "")),
         () => "This file cannot be read.",
       );
     }
-    byId("loaded").textContent = told;
+    byId("loaded").textContent = message;
   }
 
-  // Returns what to tell. What was checked in this window is newer, so it stays.
+  // Returns a message. What was checked in this window is newer, so it stays.
   load(text) {
     const found = readReview(text);
-    if (!found) return "This file is no review: its first line must name the columns id and label.";
+    if (!found) return "This file holds no checks: its first line must name the columns id and label.";
     const items = new Map(this.items.names.map((name, item) => [name, item]));
     const known = [...found.marks].flatMap(([name, mark]) => (items.has(name) ? [[items.get(name), mark]] : []));
     const here = [...this.marks];
@@ -84,11 +84,11 @@ class Review {
     this.unsaved = this.unsaved || here.length > 0;
     this.show();
     this.changed();
-    return toldOf(known.length, found.marks.size - known.length, differing.length, found.others);
+    return loadedText(known.length, found.marks.size - known.length, differing.length, found.others);
   }
 }
 
-// The mark of every name, the last one counts; null if the text is no table of marks.
+// The mark of every name, the last one counts; null if the text is no table of checks.
 function readReview(text) {
   const rows = rowsOf(text);
   if (!rows?.length) return null;
@@ -105,10 +105,66 @@ function readReview(text) {
   return { marks, others };
 }
 
-function toldOf(loaded, strangers, differing, others) {
+function loadedText(loaded, unknown, differing, others) {
   const parts = [`${several(loaded, "check")} loaded`];
-  if (strangers) parts.push(`${several(strangers, "unknown id")} left out`);
+  if (unknown) parts.push(`${several(unknown, "unknown id")} left out`);
   if (differing) parts.push(`${several(differing, "building")} kept as checked here`);
   if (others) parts.push(`${several(others, "line")} with another label left out`);
   return `${parts.join("; ")}.`;
+}
+
+// CSV as spreadsheets read and write it.
+
+// A cell that starts with = + - @ is a formula to a spreadsheet; an apostrophe makes it text.
+function cell(text) {
+  const safe = /^'*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+const nameInCell = (text) => (/^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text);
+
+// Spreadsheets in half of Europe separate CSV by semicolons.
+function separatorOf(text) {
+  const [first] = text.split(/\r?\n/, 1);
+  return [",", ";", "\t"].find((mark) => first.includes(mark)) ?? ",";
+}
+
+// The rows of a table, each a list of cells; null if a quote does not close where it should.
+function rowsOf(text) {
+  const separator = separatorOf(text);
+  const ending = new RegExp(`[${separator}\r\n]|$`, "g");
+  const rows = [[]];
+  for (let place = 0; place < text.length; ) {
+    let found = quotedCell(text, place);
+    if (found === null) return null;
+    if (!found) {
+      ending.lastIndex = place;
+      const end = ending.exec(text).index;
+      found = { value: text.slice(place, end), end };
+    }
+    rows.at(-1).push(found.value);
+    place = found.end;
+    if (text[place] === separator) {
+      place++;
+    } else if (place < text.length) {
+      if (!/[\r\n]/.test(text[place])) return null;
+      place += text.startsWith("\r\n", place) ? 2 : 1;
+      rows.push([]);
+    }
+  }
+  return rows.filter((cells) => cells.some((one) => one !== ""));
+}
+
+// The text between quotes and where it ends; false without quotes, null if they do not close.
+function quotedCell(text, start) {
+  if (text[start] !== '"') return false;
+  let [value, end] = ["", start];
+  do {
+    if (end > start) value += '"'; // two quotes inside mean one
+    const close = text.indexOf('"', end + 1);
+    if (close < 0) return null;
+    value += text.slice(end + 1, close);
+    end = close + 1;
+  } while (text[end] === '"');
+  return { value, end };
 }

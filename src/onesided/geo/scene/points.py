@@ -1,5 +1,6 @@
-"""Crops with a place instead of footprints: files named LON_LAT, or a table of them."""
+"""Crops with a position instead of footprints: files named LON_LAT, or a table of them."""
 
+import filecmp
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,21 +24,21 @@ from onesided.storage.table import read_rows
 
 NUMBER = r"[-+]?\d{1,3}(?:\.\d*)?"
 LON_LAT = re.compile(rf"({NUMBER})_({NUMBER})(?!\d)")
-LOOKED_AT = 200
-"""Files whose headers are read to learn how many channels the crops have."""
+HEADERS_READ = 200
+"""Files whose headers are read to find out how many channels the crops have."""
 WORKERS = 4
 
 
 @dataclass(frozen=True)
 class PlacedFile:
-    """One crop: its file, what it is called, and its longitude and latitude if known."""
+    """One crop: its file and name, and its longitude and latitude if known."""
 
     file: Found
     place: tuple[float, float] | None
 
 
 class PointScene:
-    """Crops that are files already."""
+    """Buildings whose crops are files already."""
 
     def __init__(self, files: Sequence[PlacedFile]) -> None:
         shapely = library("shapely", "A map of points")
@@ -50,11 +51,11 @@ class PointScene:
         self.channels = _usual_channels(files)
 
     def order(self) -> Int64[np.ndarray, "n"]:
-        """Return rows as they are: files have no better order."""
+        """Return the rows in their own order: files have no faster one."""
         return np.arange(len(self.files))
 
     def chips(self, rows: Sequence[int], size: int) -> Iterator[Chip]:
-        """Return the pictures of some rows, or why they cannot be read."""
+        """Return the crops of some rows, or why they cannot be read."""
         with ThreadPoolExecutor(WORKERS) as pool:  # Pillow decodes outside Python's lock
             yield from pool.map(lambda row: self._chip(row, size), rows)
 
@@ -70,12 +71,12 @@ class PointScene:
 
 
 def read_points(path: Path) -> list[PlacedFile]:
-    """Return the crops of a folder, by their names, or of a table with lon, lat and path."""
+    """Return the crops of a folder, located by their names, or of a table: lon, lat, path."""
     if path.is_dir():
         placed = [PlacedFile(file, place_in_name(file.name)) for file in find_images(path)]
         if all(item.place is None for item in placed):
             raise DataError(
-                f"No file in {path} is named by its place. Expected names LON_LAT such as "
+                f"No file in {path} is named by its position. Expected names LON_LAT such as "
                 f"-95.669934_29.807807.jpeg; the first is {printable(placed[0].file.name)}. Or "
                 "give a table with the columns lon, lat and path."
             )
@@ -84,7 +85,7 @@ def read_points(path: Path) -> list[PlacedFile]:
 
 
 def place_in_name(name: str) -> tuple[float, float] | None:
-    """Return longitude and latitude of a file named LON_LAT, None of any other."""
+    """Return longitude and latitude of a file named LON_LAT, None for any other name."""
     match = LON_LAT.match(name.rpartition("/")[2])
     if match is None:
         return None
@@ -116,31 +117,28 @@ def _read_table(path: Path) -> list[PlacedFile]:
     return placed
 
 
-@dataclass(frozen=True)
-class MarkedPoints:
-    """All crops of a map, and which of them are marked."""
+def add_marked_folder(
+    points: Sequence[PlacedFile], folder: Path
+) -> tuple[list[PlacedFile], Bool[np.ndarray, "n"]]:
+    """Return the points together with a folder of marked crops, and which are marked.
 
-    files: list[PlacedFile]
-    marked: Bool[np.ndarray, "n"]
-
-
-def add_marked_folder(points: Sequence[PlacedFile], folder: Path) -> MarkedPoints:
-    """Return the points with a folder of marked crops among them.
-
-    A marked crop that is one of the points, by name and bytes, marks it. Others are
-    further points: people keep marked crops in a folder of their own.
+    A marked crop that is one of the points, by name and bytes, marks it. Others are added as
+    points: people keep marked crops in a folder of their own.
     """
-    marked_files = read_points(folder)
     by_name: dict[str, list[int]] = {}
     for row, placed in enumerate(points):
         by_name.setdefault(placed.file.path.name, []).append(row)
     files, rows = list(points), []
     taken = {placed.file.name for placed in points}
-    for placed in marked_files:
-        twins = by_name.get(placed.file.path.name, [])
-        equal = [row for row in twins if _same(points[row].file.path, placed.file.path)]
-        if equal:
-            rows += equal
+    for placed in read_points(folder):
+        namesakes = by_name.get(placed.file.path.name, [])
+        copies = [
+            row
+            for row in namesakes
+            if filecmp.cmp(points[row].file.path, placed.file.path, shallow=False)
+        ]
+        if copies:
+            rows += copies
             continue
         name = placed.file.name
         if name in taken:
@@ -150,19 +148,13 @@ def add_marked_folder(points: Sequence[PlacedFile], folder: Path) -> MarkedPoint
     check_different([placed.file.name for placed in files], f"the points and {folder}")
     marked = np.zeros(len(files), bool)
     marked[rows] = True
-    return MarkedPoints(files, marked)
-
-
-def _same(one: Path, other: Path) -> bool:
-    if one.stat().st_size != other.stat().st_size:
-        return False
-    return one.samefile(other) or one.read_bytes() == other.read_bytes()
+    return files, marked
 
 
 def _usual_channels(files: Sequence[PlacedFile]) -> int:
-    """Return the channels that most of some files have; colour where grey is among it."""
+    """Return the channels that most crops have; 3 where both grey and colour occur."""
     counts = Counter[int]()
-    rows = np.unique(np.linspace(0, len(files) - 1, LOOKED_AT).astype(np.int64))
+    rows = np.unique(np.linspace(0, len(files) - 1, HEADERS_READ).astype(np.int64))
     reason = ""
     for row in rows:
         try:
@@ -170,6 +162,6 @@ def _usual_channels(files: Sequence[PlacedFile]) -> int:
         except Unreadable as error:
             reason = reason or str(error)
     if not counts:
-        raise DataError(f"None of {len(rows)} crops looked at can be read; the first: {reason}")
+        raise DataError(f"None of {len(rows)} crops that were tried can be read: {reason}")
     most = counts.most_common(1)[0][0]
     return 3 if most == 1 and counts[3] else most

@@ -1,11 +1,11 @@
 """An event of xBD: many small pictures, each with a label file that outlines its buildings.
 
 A label file (`EVENT_ID_post_disaster.json`) gives every outline twice, in pixels of its
-picture (`features.xy`) and in degrees (`features.lng_lat`). So no georeference is needed,
-and no GDAL.
+picture (`features.xy`) and in degrees (`features.lng_lat`). So neither a georeference nor
+GDAL is needed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,12 @@ from jaxtyping import Int64
 from onesided.core.errors import DataError, DataNotFound
 from onesided.data.read.files import Unreadable
 from onesided.data.read.polygons import MARGIN, BadPolygon, polygon_from_wkt
-from onesided.data.sources.xbd.labels import read_outlined
+from onesided.data.sources.xbd.labels import Outlined, read_outlined
 from onesided.geo.input.coordinates import WGS84, Geometries, system
 from onesided.geo.input.footprints import Buildings, check_different
-from onesided.geo.input.image import Stretch
-from onesided.geo.input.picture import Picture
+from onesided.geo.input.image import Picture, Stretch
 from onesided.geo.scene.chips import Chip, file_identity
-from onesided.geo.scene.footprint_scene import Sight, stacked
+from onesided.geo.scene.footprint_scene import OutlinedImage, stacked
 
 POST, PRE = "_post_disaster", "_pre_disaster"
 ENDINGS = (".png", ".jpg", ".jpeg")
@@ -30,11 +29,12 @@ ENDINGS = (".png", ".jpg", ".jpeg")
 
 @dataclass(frozen=True)
 class EventTile:
-    """The buildings of one label file, from the first row to before the last.
+    """The buildings of one label file.
 
     Attributes:
         images: Picture before and after, or after alone.
         outlines: In pixels; None where an outline cannot be read.
+        first: Row of the first of these buildings in the scene.
     """
 
     images: tuple[Path, ...]
@@ -50,33 +50,29 @@ class TileScene:
     ) -> None:
         self.buildings, self.tiles, self.margin = buildings, tiles, margin
         self.tile_of = np.repeat(np.arange(len(tiles)), [len(tile.outlines) for tile in tiles])
-        self.channels = sum(sight.image.bands for sight in self._sights(0))
-        self._opened: tuple[int, list[Sight]] | None = None
+        self.channels = sum(outlined.image.bands for outlined in self._open(0))
+        self._opened: tuple[int, list[OutlinedImage]] | None = None
 
     def order(self) -> Int64[np.ndarray, "n"]:
-        """Return rows as they are: tile by tile."""
+        """Return the rows in their own order: tile by tile."""
         return np.arange(len(self.buildings))
 
     def chips(self, rows: Sequence[int], size: int) -> Iterator[Chip]:
-        """Return the chips of some rows, all pictures of a tile on top of each other."""
+        """Return the chips of some rows, the bands of all pictures of a tile together."""
         for row in rows:
             tile = int(self.tile_of[row])
             try:
                 if self._opened is None or self._opened[0] != tile:
-                    self._opened = tile, self._sights(tile)
+                    self._opened = tile, self._open(tile)
                 inside = row - self.tiles[tile].first
                 yield stacked(self._opened[1], inside, size, self.margin)
             except Unreadable as error:
                 yield f"its picture {error.reason}"
 
-    def _sights(self, number: int) -> list[Sight]:
+    def _open(self, number: int) -> list[OutlinedImage]:
         tile = self.tiles[number]
-        sights = []
-        for path in tile.images:
-            image = Picture(path, (1, 0, 0, 0, 1, 0), None)
-            stretch = Stretch((0.0,) * image.bands, (255.0,) * image.bands)
-            sights.append(Sight(image, tile.outlines, stretch))
-        return sights
+        images = [Picture(path, (1, 0, 0, 0, 1, 0), None) for path in tile.images]
+        return [OutlinedImage(image, tile.outlines, Stretch.none(image.bands)) for image in images]
 
     def identity(self) -> Mapping[str, Any]:
         """Return the state of every picture, and the outlines as text."""
@@ -88,10 +84,9 @@ class TileScene:
 
 
 def is_event(path: Path) -> bool:
-    """Whether footprints are given as a folder of xBD label files, or as one of them."""
-    if path.is_dir():
-        return any(path.rglob(f"*{POST}.json"))
-    return path.name.endswith(f"{POST}.json")
+    """Return whether a path is a folder of xBD label files, or one of them."""
+    ending = f"{POST}.json"
+    return any(path.rglob(f"*{ending}")) if path.is_dir() else path.name.endswith(ending)
 
 
 def read_event(
@@ -99,16 +94,13 @@ def read_event(
 ) -> TileScene:
     """Return the buildings of an xBD event.
 
-    Args:
-        labels: Folder of label files, or one of them.
-        images: Folder of pictures after the event, or one picture.
-        pre: The same before the event, where those are seen, too.
-        margin: Surroundings of a building, in its own sizes.
+    Labels are a folder of label files or one of them; images a folder of pictures after the
+    event or one picture; `pre` the same before the event, if there are such pictures.
     """
     files = sorted(labels.rglob(f"*{POST}.json")) if labels.is_dir() else [labels]
     tiles: list[EventTile] = []
-    names: list[str] = []
-    shapes, subtypes, where = [], [], []
+    found: list[Outlined] = []
+    where: list[str] = []
     for file in files:
         read = read_outlined(file)
         if not read:
@@ -117,29 +109,29 @@ def read_event(
             raise DataError(f"{file} outlines a building without properties.uid: it has no name.")
         after = _picture(images, file.stem)
         before = (_picture(pre, file.stem.replace(POST, PRE)),) if pre is not None else ()
-        outlines = np.empty(len(read), object)
-        outlines[:] = [_outline(building.pixels) for building in read]
-        tiles.append(EventTile((*before, after), outlines, len(names)))
-        names += [building.uid for building in read]
-        shapes += [_outline(building.degrees) for building in read]
-        subtypes += [building.subtype for building in read]
+        outlines = _outlines(building.pixels for building in read)
+        tiles.append(EventTile((*before, after), outlines, len(found)))
+        found += read
         where += [file.stem.removesuffix(POST)] * len(read)
-    if not names:
+    if not found:
         raise DataError(f"The label files in {labels} outline no building.")
+    names = tuple(building.uid for building in found)
     check_different(names, str(labels))
-    geometries = np.empty(len(names), object)
-    geometries[:] = shapes
+    subtypes = [building.subtype for building in found]
     columns = {"subtype": np.array(subtypes, object), "tile": np.array(where, object)}
-    return TileScene(
-        Buildings(tuple(names), geometries, system(WGS84), columns), tiles, margin=margin
-    )
+    geometries = _outlines(building.degrees for building in found)
+    return TileScene(Buildings(names, geometries, system(WGS84), columns), tiles, margin=margin)
 
 
-def _outline(text: object) -> object:
-    try:
-        return polygon_from_wkt(text)
-    except BadPolygon:
-        return None  # told for this building alone, when it is its turn
+def _outlines(texts: Iterable[object]) -> Geometries:
+    """Return geometries of well-known text, None for a bad one: that building is skipped."""
+    shapes: list[object] = []
+    for text in texts:
+        try:
+            shapes.append(polygon_from_wkt(text))
+        except BadPolygon:
+            shapes.append(None)
+    return np.array([*shapes, None], object)[:-1]  # None keeps numpy from looking into shapes
 
 
 def _picture(images: Path, stem: str) -> Path:

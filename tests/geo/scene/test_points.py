@@ -6,7 +6,7 @@ import pytest
 
 from onesided.core.errors import DataError
 from onesided.data.read.picture import decode
-from onesided.geo.input.points import PointScene, add_marked_folder, place_in_name, read_points
+from onesided.geo.scene.points import PointScene, add_marked_folder, place_in_name, read_points
 from tests.cli.pictures import BLUE, draw
 
 
@@ -22,7 +22,7 @@ from tests.cli.pictures import BLUE, draw
         ("10_95.png", None),
     ],
 )
-def test_the_place_is_in_the_name(name: str, place: tuple[float, float] | None) -> None:
+def test_the_position_is_in_the_name(name: str, place: tuple[float, float] | None) -> None:
     assert place_in_name(name) == place
 
 
@@ -74,7 +74,7 @@ def test_a_table_says_the_same_as_names(tmp_path: Path) -> None:
         ("", "lists no crop"),
     ],
 )
-def test_a_table_that_says_nothing_clear_is_refused(tmp_path: Path, line: str, told: str) -> None:
+def test_an_unclear_table_is_refused(tmp_path: Path, line: str, told: str) -> None:
     draw(tmp_path / "a.png", 0)
     (tmp_path / "points.csv").write_text(f"lon,lat,path\n{line}\n")
     with pytest.raises(DataError, match=told):
@@ -91,11 +91,11 @@ def test_marked_crops_mark_their_point_or_become_one(tmp_path: Path) -> None:
     for number in range(3):
         draw(tmp_path / "all" / f"{number}_10.png", number)
     os.makedirs(tmp_path / "marked")
-    twin = tmp_path / "all" / "1_10.png"
-    (tmp_path / "marked" / "1_10.png").write_bytes(twin.read_bytes())
+    copied = tmp_path / "all" / "1_10.png"
+    (tmp_path / "marked" / "1_10.png").write_bytes(copied.read_bytes())
     draw(tmp_path / "marked" / "5_10.png", 5)
     draw(tmp_path / "marked" / "2_10.png", 99, BLUE)  # the same place, another picture
-    together = add_marked_folder(read_points(tmp_path / "all"), tmp_path / "marked")
-    names = [placed.file.name for placed in together.files]
+    files, marked = add_marked_folder(read_points(tmp_path / "all"), tmp_path / "marked")
+    names = [placed.file.name for placed in files]
     assert names == ["0_10.png", "1_10.png", "2_10.png", "marked/2_10.png", "5_10.png"]
-    assert together.marked.tolist() == [False, True, False, True, True]
+    assert marked.tolist() == [False, True, False, True, True]

@@ -7,7 +7,7 @@ import pytest
 from onesided.core.errors import DataError, DataNotFound
 from onesided.data.read.picture import decode
 from onesided.data.read.polygons import building_window, cut
-from onesided.geo.input.tiles import is_event, read_event
+from onesided.geo.scene.tiles import is_event, read_event
 from tests.geo.fakes import FakeEvent, add_feature, write_xbd_event
 
 
@@ -72,7 +72,7 @@ def test_an_event_is_known_by_its_label_files(event: FakeEvent, tmp_path: Path) 
     assert not is_event(tmp_path / "buildings.json")
 
 
-def test_what_is_missing_or_no_label_is_told(event: FakeEvent) -> None:
+def test_missing_pictures_and_bad_label_files_are_refused(event: FakeEvent) -> None:
     labels, images = folders(event)
     event.images[1].unlink()
     with pytest.raises(DataNotFound, match=event.images[1].stem):

@@ -1,0 +1,99 @@
+"""The files of a map, and how to write them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from onesided.core.errors import ConfigError, OnesidedError
+from onesided.geo.output.layers import style_text, write_geojson, write_geopackage
+from onesided.geo.output.page import write_map
+from onesided.geo.output.page_content import map_page
+from onesided.geo.output.summary import Summary, write_summary
+from onesided.geo.output.table import MapTable
+from onesided.geo.scene.chips import Chips
+from onesided.geo.scene.sources import MarkedScene
+from onesided.run.folder import make_folder
+from onesided.storage.atomic import write_text
+
+SUMMARY, PAGE = "summary.csv", "map.html"
+
+
+@dataclass(frozen=True)
+class MapFiles:
+    """Paths of the files of a map: all beside the file that was asked for."""
+
+    geopackage: Path | None
+    geojson: Path
+    style: Path
+    summary: Path
+    page: Path
+
+    @classmethod
+    def beside(cls, output: Path) -> "MapFiles":
+        """Return the paths, or refuse a file that cannot be written."""
+        ending = output.suffix.lower()
+        if ending not in (".gpkg", ".geojson"):
+            raise ConfigError(f"-o takes a file that ends in .gpkg or .geojson; got {output}.")
+        if output.is_dir():
+            raise OnesidedError(f"{output} is a folder, and -o takes a file.")
+        above = next(folder for folder in output.absolute().parents if folder.exists())
+        if not above.is_dir():
+            raise OnesidedError(
+                f"{above} is a file, and {output} would lie inside it. Choose another place with "
+                "-o."
+            )
+        return cls(
+            geopackage=output if ending == ".gpkg" else None,
+            geojson=output if ending == ".geojson" else output.with_suffix(".geojson"),
+            style=output.with_suffix(".qml"),
+            summary=output.with_name(SUMMARY),
+            page=output.with_name(PAGE),
+        )
+
+    def check_apart(self, given: Mapping[str, Path]) -> None:
+        """Refuse to overwrite files that were given, by flag: footprints may have the same name."""
+        for flag, path in given.items():
+            for written in self.paths():
+                if written.exists() and written.samefile(path):
+                    raise ConfigError(
+                        f"The map would be written over {path}, which was given with {flag}. "
+                        "Choose another name or folder with -o."
+                    )
+
+    def make_folder(self) -> None:
+        """Make the folder of the files; called once the input is known to be usable."""
+        make_folder(self.geojson.parent, instead="Choose another place with -o.")
+
+    def paths(self) -> list[Path]:
+        """Return all files, the one that was asked for first."""
+        first = [self.geopackage] if self.geopackage else []
+        return [*first, self.geojson, self.style, self.summary, self.page]
+
+
+def write_files(
+    files: MapFiles,
+    table: MapTable,
+    chips: Chips,
+    scene: MarkedScene,
+    summary: Summary,
+    warnings: tuple[str, ...] = (),
+) -> None:
+    """Write all files of a map."""
+    if files.geopackage is not None:
+        write_geopackage(table, files.geopackage)
+    write_geojson(table, files.geojson)
+    is_point = all(
+        shape is None or shape.geom_type == "Point" for shape in table.buildings.geometries
+    )
+    write_text(files.style, style_text(is_point=is_point))
+    write_summary(summary, files.summary)
+    page = map_page(
+        table,
+        chips,
+        summary,
+        title=files.geojson.stem,
+        after_from=scene.after_from,
+        background=scene.background,
+        warnings=warnings,
+    )
+    write_map(page, files.page)
