@@ -100,9 +100,7 @@ def test_all_files_are_there_and_the_summary_knows_the_truth(mapped: Path) -> No
     assert (mapped / "damage-run" / "report.html").exists()
 
 
-def test_the_geopackage_has_the_coordinates_of_the_footprints(
-    scene: FakeScene, mapped: Path
-) -> None:
+def test_the_geopackage_keeps_the_coordinates_given(scene: FakeScene, mapped: Path) -> None:
     came, went = read_layer(scene.gpkg), read_layer(mapped / "damage.gpkg")
     assert went.system == came.system
     assert shapely.equals(went.geometries, came.geometries).all()
@@ -114,8 +112,8 @@ def test_the_same_command_finds_everything_done(scene: FakeScene, mapped: Path) 
     outcome = call("map", *given(scene), "--test", scene.truth, "-o", mapped / "damage.gpkg",
                    "--epochs", EPOCHS, *SMALL, "--allow-degenerate", "--json")  # fmt: skip
     assert outcome.exit_code == 0
-    told = json.loads(outcome.out)
-    assert (told["buildings"], told["scored"], told["skipped"]) == (COUNT, COUNT, 0)
+    printed = json.loads(outcome.out)
+    assert (printed["buildings"], printed["scored"], printed["skipped"]) == (COUNT, COUNT, 0)
     after = contents(mapped / "damage-run")
     assert len(after.pop("report.html")) == pytest.approx(len(report), rel=0.1)
     assert after == before
@@ -361,7 +359,7 @@ def test_an_empty_layer_is_refused(scene: FakeScene, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("--image", "a.tif"), "--footprints"),
         (("--points", "x", "--image", "a.tif", "--positives", "y"), "does not go with --points"),
@@ -371,9 +369,9 @@ def test_an_empty_layer_is_refused(scene: FakeScene, tmp_path: Path) -> None:
     ],
 )
 def test_flags_that_say_too_little_or_too_much_are_refused(
-    tmp_path: Path, words: tuple[str, ...], told: str
+    tmp_path: Path, words: tuple[str, ...], expected: str
 ) -> None:
-    assert_refused(refused(tmp_path, *words), told)
+    assert_refused(refused(tmp_path, *words), expected)
 
 
 def test_an_output_of_another_kind_is_refused(scene: FakeScene, tmp_path: Path) -> None:
@@ -462,9 +460,9 @@ def test_a_map_is_never_written_over_what_was_given(
 
 def cut_margin(folder: Path) -> tuple[float, float, bytes]:
     """Return the margin in two files, and the chips, which show the one that was used."""
-    told = json.loads((folder / "cutting.json").read_text())["margin"]
+    written = json.loads((folder / "cutting.json").read_text())["margin"]
     set_to = read_toml(folder / "config.toml")["data"]["margin"]
-    return told, set_to, (folder / "chips" / "pixels.u8").read_bytes()
+    return written, set_to, (folder / "chips" / "pixels.u8").read_bytes()
 
 
 def test_a_margin_is_the_same_by_flag_and_by_setting(scene: FakeScene, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ class FakeEvent:
         labels: The label files after the disaster, one per tile.
         images: The images after the disaster, in the same order.
         buildings: What was drawn, tile by tile, without the unclassified.
-        un_classified: Buildings whose damage nobody could tell.
+        un_classified: Buildings of unknown damage.
     """
 
     event: str
@@ -71,16 +71,16 @@ def write_xbd_event(
         drawn = ["no-damage"] * un_classified + subtypes
         pair = draw_pair(size, outlines, drawn, random)
         uids = [_uid(random) for _ in outlines]
-        told = ["un-classified"] * un_classified + subtypes
+        listed = ["un-classified"] * un_classified + subtypes
         for when, pixels in zip(("pre", "post"), pair, strict=True):
             name = f"{tile}_{when}_disaster"
             image, label = place / "images" / f"{name}.png", place / "labels" / f"{name}.json"
             Image.fromarray(pixels.transpose(1, 2, 0)).save(image, compress_level=1)
-            known = told if when == "post" else [None] * len(told)
+            known = listed if when == "post" else [None] * len(listed)
             label.write_text(json.dumps(_label(number, event, image, size, outlines, known, uids)))
         images.append(image)
         labels.append(label)
-        for outline, subtype, uid in zip(outlines, told, uids, strict=True):
+        for outline, subtype, uid in zip(outlines, listed, uids, strict=True):
             if subtype != "un-classified":
                 lon, lat = _degrees(number, *outline.centre)
                 buildings.append(FakeBuilding(uid, tile, subtype, outline, lon, lat))

@@ -103,7 +103,7 @@ def test_a_stretch_rounds_to_the_nearest_value() -> None:
     assert drawn.tolist() == [[[0, 128, 255, 255, 0, 0]]]
 
 
-def test_the_edge_of_an_image_is_told_in_degrees(tmp_path: Path) -> None:
+def test_the_edge_of_an_image_is_in_degrees(tmp_path: Path) -> None:
     with open_image(write_tiff(tmp_path / "a.tif", noise(0))) as image:
         west, south, east, north = edge_in_degrees(image)
     assert west == pytest.approx(-93, abs=1e-6)
@@ -191,7 +191,7 @@ def test_a_smaller_copy_has_the_shape_that_was_asked_for(tmp_path: Path) -> None
         assert image.read(0, 0, 60, 40, shrink=7).values.shape == (3, 6, 9)
 
 
-def test_a_file_that_is_cut_short_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_short_is_refused_in_one_sentence(tmp_path: Path) -> None:
     path = write_tiff(tmp_path / "a.tif", noise(4, height=512, width=512), tiled=True,
                       blockxsize=256, blockysize=256)  # fmt: skip
     whole = path.read_bytes()

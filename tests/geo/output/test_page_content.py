@@ -73,8 +73,8 @@ def test_the_base_lies_where_the_buildings_are(tmp_path: Path) -> None:
     assert pixels.mean() < 160
 
 
-def test_facts_are_told_as_bounds_or_as_missing_with_one_reason() -> None:
-    """The number as it is, as one that is biased, and as what nobody can tell."""
+def test_facts_are_bounds_or_missing_with_one_reason() -> None:
+    """A plain number, a biased one, and missing ones."""
     figures = (
         Figure("buildings", 20),
         Figure("prior", 0.25, 0.2, 0.3125, bias="high"),
@@ -91,10 +91,10 @@ def test_facts_are_told_as_bounds_or_as_missing_with_one_reason() -> None:
         ("AUC", "not estimated"),
     ]
     summary = summarise(drawn)
-    told = list(map_page(drawn, chips(20), summary, title="damage").facts)
+    facts = list(map_page(drawn, chips(20), summary, title="damage").facts)
     missing = [figure.missing for figure in summary.figures if figure.missing]
     assert len(missing) > 1
-    assert sum(missing[0] in text for _, text in told) == 1, "the reason is told once"
+    assert sum(missing[0] in text for _, text in facts) == 1, "the reason appears once"
 
 
 def test_the_page_can_be_written(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_what_was_saved_comes_back_to_the_letter(page: Map, tmp_path: Path) -> N
     assert str(page.run("return onesidedMap.csv()")) == saved
     assert "5 checked: 2 damaged, 2 not damaged, 1 unsure" in page.text("review")
     page.press("j")
-    assert page.selected() == "later"  # the only one that nobody has checked
+    assert page.selected() == "later"  # the only one not checked
 
 
 def test_a_spreadsheet_s_way_of_writing_is_read(page: Map, tmp_path: Path) -> None:

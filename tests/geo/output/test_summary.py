@@ -97,7 +97,9 @@ def test_a_share_that_was_given_is_used() -> None:
 
 
 @pytest.mark.parametrize("few", [True, False])
-def test_a_share_that_cannot_be_told_takes_its_figures_along_and_says_why(few: bool) -> None:
+def test_a_prior_that_cannot_be_estimated_leaves_its_figures_missing_with_a_reason(
+    few: bool,
+) -> None:
     drawn, _ = separated(0.3)
     if few:
         first = np.flatnonzero(drawn.marked & drawn.held_out)[:9]
@@ -128,16 +130,18 @@ def test_truth_is_reported_for_all_and_for_places_not_trained_on() -> None:
     assert summary.figure("oa", LISTED).value == pytest.approx(right.mean())
 
 
-def test_truth_about_nobody_here_is_refused() -> None:
+def test_truth_about_other_buildings_is_refused() -> None:
     with pytest.raises(DataError, match="None of the 1 ids"):
         summarise(table(houses(9)), truth={"elsewhere": 1})
 
 
-def test_a_model_from_elsewhere_has_seen_nobody() -> None:
+def test_for_a_model_from_elsewhere_all_buildings_are_held_out() -> None:
     drawn, _ = separated(0.3)
-    nobody = MapTable(drawn.buildings, drawn.scores, drawn.marked, np.zeros(COUNT, bool), {}, 0.5)
-    assert "recall" not in names_of(summarise(nobody))
-    recall = summarise(nobody, unseen=True).figure("recall").value
+    none_held_out = MapTable(
+        drawn.buildings, drawn.scores, drawn.marked, np.zeros(COUNT, bool), {}, 0.5
+    )
+    assert "recall" not in names_of(summarise(none_held_out))
+    recall = summarise(none_held_out, unseen=True).figure("recall").value
     assert recall == pytest.approx((drawn.scores[:MARKED] > 0.5).mean())
 
 
@@ -155,7 +159,9 @@ def test_the_file_is_a_table_for_spreadsheets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unseen", [False, True])
-def test_a_map_that_calls_everything_damaged_rings_though_nobody_is_held_out(unseen: bool) -> None:
+def test_a_map_that_calls_everything_damaged_gives_an_alarm_though_none_is_held_out(
+    unseen: bool,
+) -> None:
     drawn = table(houses(40), marked=0 if unseen else 4)
     drawn = replace(drawn, held_out=np.zeros(40, bool), threshold=-0.1)
     assert "everything" in (summarise(drawn, unseen=unseen).degenerate or "")

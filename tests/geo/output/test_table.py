@@ -5,7 +5,7 @@ import numpy as np
 from tests.geo.maps import houses, table
 
 
-def test_unmarked_buildings_are_ranked_best_first_and_nobody_else() -> None:
+def test_only_unmarked_buildings_are_ranked_highest_first() -> None:
     drawn = table(houses(30))
     ranks = drawn.ranks
     assert (ranks[:4] == 0).all()

@@ -72,7 +72,9 @@ def test_the_curve_visits_a_square_of_blocks_before_it_goes_on() -> None:
     assert set(codes[[0, 1, 4, 5]]) == {0, 1, 2, 3}
 
 
-def test_buildings_outside_and_at_the_border_and_in_holes_are_told_apart(tmp_path: Path) -> None:
+def test_buildings_outside_and_at_the_border_and_in_holes_have_their_own_reasons(
+    tmp_path: Path,
+) -> None:
     pixels = noise(0, height=100, width=100)
     pixels[:, 60:, 60:] = 0
     path = write_tiff(tmp_path / "a.tif", pixels, nodata=0)

@@ -76,9 +76,11 @@ def test_the_problem_holds_every_building_that_can_be_seen_once() -> None:
         )
 
 
-@pytest.mark.parametrize(("count", "marked", "told"), [(60, 4, "4 marked"), (45, 41, "4 unmarked")])
-def test_too_few_to_train_on_are_refused(count: int, marked: int, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+@pytest.mark.parametrize(
+    ("count", "marked", "expected"), [(60, 4, "4 marked"), (45, 41, "4 unmarked")]
+)
+def test_too_few_to_train_on_are_refused(count: int, marked: int, expected: str) -> None:
+    with pytest.raises(DataError, match=expected):
         load_chips(*problem(count, marked), ChipsConfig())
 
 

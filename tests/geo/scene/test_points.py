@@ -65,7 +65,7 @@ def test_a_table_says_the_same_as_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("x,14,a.png", "expected degrees"),
         ("190,14,a.png", "expected degrees"),
@@ -74,10 +74,10 @@ def test_a_table_says_the_same_as_names(tmp_path: Path) -> None:
         ("", "lists no crop"),
     ],
 )
-def test_an_unclear_table_is_refused(tmp_path: Path, line: str, told: str) -> None:
+def test_an_unclear_table_is_refused(tmp_path: Path, line: str, expected: str) -> None:
     draw(tmp_path / "a.png", 0)
     (tmp_path / "points.csv").write_text(f"lon,lat,path\n{line}\n")
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=expected):
         read_points(tmp_path / "points.csv")
 
 

@@ -58,8 +58,8 @@ def test_outlines_that_bound_nothing_are_skipped_with_the_reason(event: FakeEven
     add_feature(event.labels[0], "POLYGON EMPTY", "destroyed")
     add_feature(event.labels[0], "POLYGON ((", "destroyed")
     scene = read_event(*folders(event))
-    told = [chip for chip in scene.chips(range(20), 16) if isinstance(chip, str)]
-    assert told == ["its outline is empty"] * 2
+    reasons = [chip for chip in scene.chips(range(20), 16) if isinstance(chip, str)]
+    assert reasons == ["its outline is empty"] * 2
     # They are in no label in degrees, so the map lists them without a place.
     assert sum(shape is None for shape in scene.buildings.geometries) == 2
 

@@ -133,8 +133,7 @@ def _geojson_system(content: Mapping[str, Any], geometries: Geometries) -> Syste
     if isinstance(named, dict):
         return known_system((named.get("properties") or {}).get("name"))
     box = bounds_of(geometries)
-    in_degrees = box is None or (np.abs(box) <= FURTHEST).all()
-    return system(WGS84) if in_degrees else None
+    return system(WGS84) if box is None or (np.abs(box) <= FURTHEST).all() else None
 
 
 def _column(values: Sequence[object]) -> np.ndarray:

@@ -15,8 +15,6 @@ from onesided.geo.scene.sources import MarkedScene
 from onesided.run.folder import make_folder
 from onesided.storage.atomic import write_text
 
-SUMMARY, PAGE = "summary.csv", "map.html"
-
 
 @dataclass(frozen=True)
 class MapFiles:
@@ -46,8 +44,8 @@ class MapFiles:
             geopackage=output if ending == ".gpkg" else None,
             geojson=output if ending == ".geojson" else output.with_suffix(".geojson"),
             style=output.with_suffix(".qml"),
-            summary=output.with_name(SUMMARY),
-            page=output.with_name(PAGE),
+            summary=output.with_name("summary.csv"),
+            page=output.with_name("map.html"),
         )
 
     def check_apart(self, given: Mapping[str, Path]) -> None:
