@@ -157,9 +157,8 @@ def test_copies_of_the_clean_batch_from_other_processes_change_nothing() -> None
 
 def views(count: int, seed: int) -> dict[str, Tensor]:
     draw = torch.Generator().manual_seed(seed)
-    return {
-        role: torch.rand(count, 2, generator=draw).double() for role in ("weak", "strong", "plain")
-    }
+    roles = ("weak", "strong", "plain")
+    return {role: torch.rand(count, 2, generator=draw).double() for role in roles}
 
 
 def image_batch(count: int = BATCH) -> PUBatch:
