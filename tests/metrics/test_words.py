@@ -59,7 +59,7 @@ def test_a_biased_figure_is_told_as_the_bound_that_it_is() -> None:
 def test_a_sentence_can_be_said_with_and_without_the_interval() -> None:
     figure = Figure("precision", 0.815, 0.7, 0.9)
     assert sentence(figure) == "Of the items called positive, 81.5% are positive."
-    assert "81.5% (95% interval 70.0% to 90.0%) are" in sentence(figure, interval=True)
+    assert "81.5% are positive (95% interval 70.0% to 90.0%)." in sentence(figure, interval=True)
 
 
 def test_figures_that_are_missing_for_one_reason_share_a_sentence() -> None:

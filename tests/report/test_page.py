@@ -170,7 +170,7 @@ def sections(page: str) -> list[str]:
 
 
 def test_a_whole_run_shows_every_section(whole: Page) -> None:
-    expected = "warnings trust truth comparison items scores training skipped run"
+    expected = "warnings next trust truth comparison items scores training skipped run"
     assert sections(whole.text) == expected.split()
     assert "stages of training: warm-up, train." in whole.text
 
@@ -189,7 +189,7 @@ def test_a_bare_result_shows_nothing_but_itself(tmp_path: Path) -> None:
         ("compare.json", ['id="comparison"']),
         ("log.jsonl", ['id="training"']),
         ("scores.csv", ["558 of 6,000", ">Scores<"]),
-        ("report.npz", ['id="items"', "positives kept out of training</li>", "t-SNE"]),
+        ("report.npz", ['id="items"', "positives not trained on</li>", "t-SNE"]),
     ],
 )
 def test_what_a_file_does_not_give_does_not_appear(
@@ -281,4 +281,4 @@ def test_positives_that_were_trained_on_are_not_said_to_be_kept_out(run: Path) -
     change_json(run / "result.json", lambda result: result.update(pu=None))
     page = write_report(run).read_text()
     assert "positives trained on</li>" in page
-    assert "positives kept out of training</li>" not in page
+    assert "positives not trained on</li>" not in page

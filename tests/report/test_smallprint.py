@@ -3,8 +3,10 @@ import re
 import shlex
 from typing import Any
 
+import pytest
+
 from onesided.report.runfiles import RunFiles
-from onesided.report.smallprint import MOST_ROWS, about, skipped
+from onesided.report.smallprint import MOST_ROWS, about, duration, skipped
 from tests.report.fake_run import HOSTILE, fake_manifest, fake_result
 
 RESULT = fake_result(0.093)
@@ -85,3 +87,11 @@ def test_a_run_of_a_map_is_not_said_to_be_repeated_by_its_settings() -> None:
     page = about(RunFiles("quake", RESULT | {"data": "chips"}, fake_manifest()))
     assert "Repeat it" in page
     assert "--config" not in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(3.21, "3.2 s"), (59.99, "1 min 0 s"), (1432.7, "23 min 53 s"), (7999.0, "2 h 13 min")],
+)
+def test_time_is_told_as_people_do(seconds: float, expected: str) -> None:
+    assert duration(seconds) == expected

@@ -39,7 +39,7 @@ FIGURES: dict[str, Entry] = {
     "oa": Entry("Accuracy", "The model is right on {value} of all items.", places=("truth",)),
     "recall": Entry(
         "Recall",
-        "The model finds {value} of the known positives that were kept out of training.",
+        "The model finds {value} of the known positives that it was not trained on.",
         places=("run", "comparison", "map", "truth"),
         on_map="recall on held-out marked buildings",
         truth="recall",

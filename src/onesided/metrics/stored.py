@@ -45,6 +45,17 @@ def table(value: object) -> Json:
     return value if isinstance(value, Mapping) else {}
 
 
+def listed(value: object) -> list[Any]:
+    """Return a JSON list as it is, and an empty one for everything else."""
+    return value if isinstance(value, list) else []
+
+
+def numbers(value: object) -> dict[str, float]:
+    """Return the entries of a JSON object that are finite numbers."""
+    entries = {str(name): number(entry) for name, entry in table(value).items()}
+    return {name: entry for name, entry in entries.items() if entry is not None}
+
+
 def read_figures(result: Json) -> dict[str, Figure]:
     """Return all figures of a `result.json` in order, those without a value among them."""
     stored = table(table(result.get("pu")).get("figures"))
