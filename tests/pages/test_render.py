@@ -87,7 +87,7 @@ def test_every_character_of_a_name_can_be_seen(text: str, seen: str) -> None:
     assert visible(text) == seen
 
 
-def test_a_name_that_python_took_from_a_strange_disk_can_be_written(tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf8_can_be_written(tmp_path: Path) -> None:
     name = b"b\xfcro \x80.png".decode("utf-8", "surrogateescape")
     page = render("report/web/skipped.html", pairs=[(name, "is empty")], most=9)
     (tmp_path / "page.html").write_text(page, encoding="utf-8")

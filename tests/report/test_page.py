@@ -113,7 +113,7 @@ def test_the_page_loads_nothing(hostile: Page) -> None:
     assert "@import" not in style
 
 
-def test_the_browser_is_told_to_load_and_run_nothing(whole: Page) -> None:
+def test_the_policy_lets_the_browser_load_and_run_nothing(whole: Page) -> None:
     (policy,) = [tag for tag in whole.all("meta") if "http-equiv" in tag]
     assert policy["http-equiv"] == "Content-Security-Policy"
     assert str(policy["content"]).startswith("default-src 'none'; img-src data:;")
@@ -209,7 +209,7 @@ def test_the_alarm_stands_before_everything_else(plain: Path, whole: Page) -> No
     assert page.index(reason) < page.index("Worth knowing") < page.index("How far to trust it")
 
 
-def test_warnings_and_unreadable_files_are_told(plain: Path) -> None:
+def test_warnings_and_unreadable_files_are_listed(plain: Path) -> None:
     (plain / "compare.json").write_text("{")
     page = write_report(plain).read_text()
     assert "The prior was estimated from few items." in page
@@ -277,7 +277,7 @@ def test_a_page_needs_neither_torch_nor_pyplot() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_positives_that_were_trained_on_are_not_said_to_be_kept_out(run: Path) -> None:
+def test_positives_that_were_trained_on_are_not_called_held_out(run: Path) -> None:
     change_json(run / "result.json", lambda result: result.update(pu=None))
     page = write_report(run).read_text()
     assert "positives trained on</li>" in page

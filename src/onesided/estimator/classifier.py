@@ -50,7 +50,8 @@ from onesided.estimator.settings import (
     seed_of,
 )
 from onesided.estimator.telling import tell_of_data, warn_of, watcher
-from onesided.metrics.pu import PUEvaluation, proxy_auc
+from onesided.metrics.figure import PUEvaluation
+from onesided.metrics.pu import proxy_auc
 from onesided.run.config import OwnConfig
 from onesided.run.execute import run_in_memory
 from onesided.run.load import divide_own

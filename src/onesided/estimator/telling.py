@@ -4,7 +4,7 @@ import warnings
 
 from onesided.engine.fit import Watcher
 from onesided.engine.log import Row
-from onesided.metrics.pu import PUEvaluation
+from onesided.metrics.figure import PUEvaluation
 from onesided.run.load import LoadedData
 
 

@@ -27,10 +27,8 @@ from onesided.storage.atomic import write_text
 def write_report(run: Path, *, labelled: Json | None = None) -> Path:
     """Write `report.html` into the folder of a finished run and return its path.
 
-    Args:
-        run: The folder.
-        labelled: Figures on items of the pool whose true class became known later, as
-            `onesided.run.evaluate.compare_with_labels` returns them.
+    `labelled` holds figures on items of the pool whose true class became known later, as
+    `onesided.run.evaluate.compare_with_labels` returns them.
     """
     target = run / "report.html"
     write_text(target, render(replace(read_run(run), labelled=labelled or {})))
