@@ -1,3 +1,5 @@
+import ast
+import re
 import subprocess
 import sys
 from importlib.resources import files
@@ -99,3 +101,13 @@ def test_long_text_keeps_both_ends() -> None:
     assert text.startswith("start")
     assert text.endswith(".png")
     assert len(text) <= 41
+
+
+def test_no_module_that_makes_a_page_builds_html_from_strings() -> None:
+    texts = {path: path.read_text("utf-8") for path in Path(str(files("onesided"))).rglob("*.py")}
+    makers = {path: text for path, text in texts.items() if "onesided.pages" in text}
+    assert len(makers) > 5
+    for path, text in makers.items():
+        nodes = ast.walk(ast.parse(text))
+        constants = [str(node.value) for node in nodes if isinstance(node, ast.Constant)]
+        assert not re.findall(r"</[a-z]\w*>|<[a-z]\w* \w+=", " ".join(constants)), path

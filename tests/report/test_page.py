@@ -200,6 +200,29 @@ def test_what_a_file_does_not_give_does_not_appear(
     assert all(text in whole.text and text not in page for text in gone)
 
 
+def test_the_page_says_what_to_do_next(plain: Path, whole: Page) -> None:
+    text = " ".join(whole.words)
+    assert "scores.csv" in text
+    assert "onesided rank RUN FOLDER" in text
+    assert "--labels" not in text  # precision was estimated with a known prior
+    assert 'id="next"' not in write_report(plain).read_text()  # it has no scores
+
+
+def test_a_precision_that_may_be_too_high_asks_for_a_check(run: Path) -> None:
+    def bias(result: dict[str, Any]) -> None:
+        result["pu"]["figures"]["precision"] |= {"bias": "high", "assumes": ["own_scores"]}
+
+    change_json(run / "result.json", bias)
+    assert "onesided report RUN --labels truth.csv" in write_report(run).read_text()
+
+
+def test_an_unusable_model_is_not_recommended(run: Path) -> None:
+    change_json(run / "result.json", lambda result: result["pu"].update(degenerate="Everything."))
+    page = write_report(run).read_text()
+    assert 'id="alarm"' in page
+    assert 'id="next"' not in page
+
+
 def test_the_alarm_stands_before_everything_else(plain: Path, whole: Page) -> None:
     assert 'class="alarm"' not in whole.text
     reason = "The model calls 99.9% of the unlabelled items positive."

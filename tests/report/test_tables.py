@@ -142,6 +142,7 @@ def test_a_biased_figure_says_so_on_cards_and_in_the_comparison() -> None:
         is_biased = "<h3>Precision<" in card or "<h3>F1<" in card
         assert ('<p class="value">at most about ' in card) == is_biased
         assert (bias_text(Figure("f1", 0.5, bias="high"))[1:] in card) == is_biased
+        assert ('<p class="bias">Biased high: ' in card) == is_biased
     (precision,) = [card for card in cards_of(run) if "<h3>Precision<" in card]
     assert "Of the items called positive, at most about 87.3% are positive." in precision
     rows = [row | {"pu": run.result["pu"]} for row in fake_comparison()]

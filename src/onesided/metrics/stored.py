@@ -79,12 +79,12 @@ def read_figure(name: str, stored: Json) -> Figure:
         bias = bias if bias in ("high", "low") else None
         missing = None if missing is None else str(missing)
         return Figure(name, value, low, high, tuple(map(str, assumes)), bias, missing)
-    old_label, old_assumes = str(stored.get("label") or ""), str(assumes or "")
-    title = old_label.partition(": ")[0]
+    old_assumes = str(assumes or "")
+    title = str(stored.get("label") or "").partition(": ")[0]
     bias = next((bias for end, bias in OLD_BIAS.items() if title.endswith(end)), None)
     reason = OLD_REASON.search(old_assumes) if value is None else None
-    missing = reason[1] if reason else None
-    return Figure(name, value, low, high, _old_assumptions(old_assumes), bias, missing)
+    assumed = _old_assumptions(old_assumes)
+    return Figure(name, value, low, high, assumed, bias, reason[1] if reason else None)
 
 
 def prior_origin(stored: Json) -> str:

@@ -19,9 +19,7 @@ def headline(run: RunFiles, found: Mapping[str, Figure]) -> str:
         said = f"About {share} of {pool}unlabelled items called positive"
     else:
         said = f"A model trained on {positives}positives and {pool}unlabelled items"
-    if run.degenerate:
-        return f"Do not rely on this run: {said[0].lower()}{said[1:]}"
-    return said
+    return f"Do not rely on this run: {said[0].lower()}{said[1:]}" if run.degenerate else said
 
 
 def _counted(run: RunFiles, key: str) -> str:
