@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from onesided import PUClassifier
 from onesided.core.errors import ConfigError, DataError
 from onesided.estimator import DegenerateModelWarning
-from onesided.metrics.pu import PUEvaluation
+from onesided.metrics.figure import PUEvaluation
 from tests.estimator.clouds import TINY, two_clouds
 
 

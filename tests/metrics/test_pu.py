@@ -58,7 +58,7 @@ def test_figures_that_do_not_rest_on_scar_do_not_claim_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["precision", "f1", "proxy_accuracy", "auc"])
-def test_figures_that_rest_on_a_prior_tell_which(name: str) -> None:
+def test_figures_that_rest_on_a_prior_name_its_origin(name: str) -> None:
     exact, unsure = figures(0.25), figures(0.25, (0.2, 0.4))
     assert "given" in exact[name].assumes
     assert (exact["prior"].value, exact["prior"].interval) == (0.25, None)
@@ -209,7 +209,7 @@ def test_without_a_prior_only_figures_that_need_none_are_given() -> None:
         assert figures[name].missing == NO_PRIOR
 
 
-def test_nothing_called_positive_leaves_precision_undefined_and_rings() -> None:
+def test_nothing_called_positive_leaves_precision_undefined_and_raises_the_alarm() -> None:
     evaluation = evaluate_pu(np.zeros(20), np.zeros(400), scenario="case-control", prior=0.3)
     assert evaluation.degenerate is not None
     for name in ("precision", "lee_liu"):
@@ -218,7 +218,7 @@ def test_nothing_called_positive_leaves_precision_undefined_and_rings() -> None:
     assert evaluation.figures["f1"].value == 0
 
 
-def test_everything_called_positive_looks_good_and_rings() -> None:
+def test_everything_called_positive_looks_good_and_raises_the_alarm() -> None:
     evaluation = evaluate_pu(np.ones(20), np.ones(400), scenario="case-control", prior=0.6)
     f1 = evaluation.figures["f1"].value
     assert f1 is not None

@@ -9,11 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from onesided.metrics.figure import Scenario
+from onesided.metrics.figure import PUEvaluation, Scenario
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.pu import (
     FORMULAS,
-    PUEvaluation,
     evaluate_pu,
     population_prior,
     proxy_accuracy_case_control,

@@ -54,7 +54,7 @@ def test_sentences_of_an_old_file_are_read_as_data() -> None:
     )
 
 
-def test_an_old_file_tells_why_figures_are_missing() -> None:
+def test_the_missing_reason_of_an_old_file_is_read() -> None:
     figures = read_figures(old("no_prior"))
     missing = {name: figure.missing for name, figure in figures.items() if figure.value is None}
     assert set(missing) == {"precision", "f1", "proxy_accuracy", "auc"}

@@ -44,7 +44,7 @@ def test_top_k_lies_half_way_between_two_scores() -> None:
     assert top_k_threshold(np.array([0.9, 0.1, 0.7, 0.2]), 2) == pytest.approx(0.45)
 
 
-def test_neighbouring_numbers_are_told_apart() -> None:
+def test_neighbouring_numbers_are_distinguished() -> None:
     low, high = np.nextafter(1.0, 0.0), 1.0
     scores = np.array([low, high])
     assert above(scores, top_k_threshold(scores, 1)) == 1
@@ -79,7 +79,7 @@ def test_recall_is_reached_by_the_highest_threshold_that_does(
 
 
 @given(SCORES, SCORES)
-def test_max_f1_has_the_largest_criterion_of_all_cuts(
+def test_max_f1_has_the_largest_criterion_of_all_thresholds(
     positive: np.ndarray, unlabelled: np.ndarray
 ) -> None:
     def criterion(threshold: float) -> float:

@@ -47,7 +47,7 @@ def test_counts_are_counts_and_what_is_missing_is_a_dash() -> None:
     assert number_text("recall", None) == "-"
 
 
-def test_a_biased_figure_is_told_as_the_bound_that_it_is() -> None:
+def test_a_biased_figure_is_written_as_a_bound() -> None:
     assert value_text(Figure("precision", 0.815, bias="high")) == "at most about 81.5%"
     assert value_text(Figure("precision", 0.815, bias="low")) == "at least about 81.5%"
     assert full_value_text(Figure("precision", 0.815, 0.7, 0.9, bias="high")) == (
@@ -59,7 +59,7 @@ def test_a_biased_figure_is_told_as_the_bound_that_it_is() -> None:
 def test_a_sentence_can_be_said_with_and_without_the_interval() -> None:
     figure = Figure("precision", 0.815, 0.7, 0.9)
     assert sentence(figure) == "Of the items called positive, 81.5% are positive."
-    assert "81.5% (95% interval 70.0% to 90.0%) are" in sentence(figure, interval=True)
+    assert "81.5% are positive (95% interval 70.0% to 90.0%)." in sentence(figure, interval=True)
 
 
 def test_figures_that_are_missing_for_one_reason_share_a_sentence() -> None:
@@ -76,7 +76,7 @@ def test_figures_that_are_missing_for_one_reason_share_a_sentence() -> None:
     assert full_value_text(figures[0]) == "not estimated: of this"
 
 
-def test_every_assumption_is_told_once() -> None:
+def test_every_assumption_is_listed_once() -> None:
     figures = [
         Figure("recall", 0.5, assumes=("scar", "held_out")),
         Figure("f1", 0.5, assumes=("scar", "given", "A sentence of an old file.")),

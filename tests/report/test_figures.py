@@ -145,7 +145,7 @@ def test_the_threshold_is_drawn_only_where_there_is_one() -> None:
 @pytest.mark.parametrize(
     "scores", [np.zeros(5), np.full(5, 7.0), np.array([-3.0, 12.0]), np.array([np.nan])]
 )
-def test_strange_scores_are_drawn_too(scores: np.ndarray) -> None:
+def test_unusual_scores_are_drawn_too(scores: np.ndarray) -> None:
     svg = histogram(None, scores, name="h", description="x", threshold=0.5)
     assert "nan" not in svg
 

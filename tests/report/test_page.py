@@ -113,7 +113,7 @@ def test_the_page_loads_nothing(hostile: Page) -> None:
     assert "@import" not in style
 
 
-def test_the_browser_is_told_to_load_and_run_nothing(whole: Page) -> None:
+def test_the_policy_lets_the_browser_load_and_run_nothing(whole: Page) -> None:
     (policy,) = [tag for tag in whole.all("meta") if "http-equiv" in tag]
     assert policy["http-equiv"] == "Content-Security-Policy"
     assert str(policy["content"]).startswith("default-src 'none'; img-src data:;")
@@ -170,7 +170,7 @@ def sections(page: str) -> list[str]:
 
 
 def test_a_whole_run_shows_every_section(whole: Page) -> None:
-    expected = "warnings trust truth comparison items scores training skipped run"
+    expected = "warnings next trust truth comparison items scores training skipped run"
     assert sections(whole.text) == expected.split()
     assert "stages of training: warm-up, train." in whole.text
 
@@ -189,7 +189,7 @@ def test_a_bare_result_shows_nothing_but_itself(tmp_path: Path) -> None:
         ("compare.json", ['id="comparison"']),
         ("log.jsonl", ['id="training"']),
         ("scores.csv", ["558 of 6,000", ">Scores<"]),
-        ("report.npz", ['id="items"', "positives kept out of training</li>", "t-SNE"]),
+        ("report.npz", ['id="items"', "positives not trained on</li>", "t-SNE"]),
     ],
 )
 def test_what_a_file_does_not_give_does_not_appear(
@@ -198,6 +198,29 @@ def test_what_a_file_does_not_give_does_not_appear(
     (run / missing).unlink()
     page = write_report(run).read_text()
     assert all(text in whole.text and text not in page for text in gone)
+
+
+def test_the_page_says_what_to_do_next(plain: Path, whole: Page) -> None:
+    text = " ".join(whole.words)
+    assert "scores.csv" in text
+    assert "onesided rank RUN FOLDER" in text
+    assert "--labels" not in text  # precision was estimated with a known prior
+    assert 'id="next"' not in write_report(plain).read_text()  # it has no scores
+
+
+def test_a_precision_that_may_be_too_high_asks_for_a_check(run: Path) -> None:
+    def bias(result: dict[str, Any]) -> None:
+        result["pu"]["figures"]["precision"] |= {"bias": "high", "assumes": ["own_scores"]}
+
+    change_json(run / "result.json", bias)
+    assert "onesided report RUN --labels truth.csv" in write_report(run).read_text()
+
+
+def test_an_unusable_model_is_not_recommended(run: Path) -> None:
+    change_json(run / "result.json", lambda result: result["pu"].update(degenerate="Everything."))
+    page = write_report(run).read_text()
+    assert 'id="alarm"' in page
+    assert 'id="next"' not in page
 
 
 def test_the_alarm_stands_before_everything_else(plain: Path, whole: Page) -> None:
@@ -209,7 +232,7 @@ def test_the_alarm_stands_before_everything_else(plain: Path, whole: Page) -> No
     assert page.index(reason) < page.index("Worth knowing") < page.index("How far to trust it")
 
 
-def test_warnings_and_unreadable_files_are_told(plain: Path) -> None:
+def test_warnings_and_unreadable_files_are_listed(plain: Path) -> None:
     (plain / "compare.json").write_text("{")
     page = write_report(plain).read_text()
     assert "The prior was estimated from few items." in page
@@ -277,8 +300,8 @@ def test_a_page_needs_neither_torch_nor_pyplot() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_positives_that_were_trained_on_are_not_said_to_be_kept_out(run: Path) -> None:
+def test_positives_that_were_trained_on_are_not_called_held_out(run: Path) -> None:
     change_json(run / "result.json", lambda result: result.update(pu=None))
     page = write_report(run).read_text()
     assert "positives trained on</li>" in page
-    assert "positives kept out of training</li>" not in page
+    assert "positives not trained on</li>" not in page

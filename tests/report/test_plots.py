@@ -18,7 +18,7 @@ def test_a_logged_number_is_shown_in_the_words_of_its_method() -> None:
 
 
 @pytest.mark.parametrize("logs", [None, {}, LOGS, [], "logs", {"positive_votes": 7}])
-def test_a_number_that_nobody_described_is_shown_by_its_name(logs: object) -> None:
+def test_a_number_without_a_description_is_shown_by_its_name(logs: object) -> None:
     run = run_that_logged("positive_votes", logs=logs)
     assert described(run, "positive_votes") == Described("Positive votes", "")
     assert "<b>Positive votes</b><span>Ends at 0.25.</span>" in curves(run)

@@ -3,8 +3,10 @@ import re
 import shlex
 from typing import Any
 
+import pytest
+
 from onesided.report.runfiles import RunFiles
-from onesided.report.smallprint import MOST_ROWS, about, skipped
+from onesided.report.smallprint import MOST_ROWS, about, duration, skipped
 from tests.report.fake_run import HOSTILE, fake_manifest, fake_result
 
 RESULT = fake_result(0.093)
@@ -42,12 +44,12 @@ def test_without_facts_there_is_nothing_to_unfold() -> None:
     assert about(RunFiles("quake", {"method": None}, {"versions": {"torch": None}})) == ""
 
 
-def test_the_setting_is_told_in_words() -> None:
+def test_the_scenario_is_explained() -> None:
     page = about(RunFiles("quake", RESULT | {"scenario": "single-set"}))
     assert "labelled inside one set" in page
 
 
-def test_the_rule_of_the_threshold_is_told_by_its_sentence() -> None:
+def test_the_rule_of_the_threshold_is_shown_by_its_sentence() -> None:
     rule = {"rule": "recall=0.9", "explained": "Threshold 0.4 by the rule recall=0.9: why."}
     page = about(RunFiles("quake", RESULT | {"threshold_rule": rule}))
     assert "<td>Threshold 0.4 by the rule recall=0.9: why.</td>" in page
@@ -85,3 +87,11 @@ def test_a_run_of_a_map_is_not_said_to_be_repeated_by_its_settings() -> None:
     page = about(RunFiles("quake", RESULT | {"data": "chips"}, fake_manifest()))
     assert "Repeat it" in page
     assert "--config" not in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(3.21, "3.2 s"), (59.99, "1 min 0 s"), (1432.7, "23 min 53 s"), (7999.0, "2 h 13 min")],
+)
+def test_time_is_written_as_people_say_it(seconds: float, expected: str) -> None:
+    assert duration(seconds) == expected

@@ -6,7 +6,7 @@ from onesided.metrics.registry import ASSUMPTIONS, FIGURES, OWN_SCORES
 from onesided.metrics.stored import read_figures
 from onesided.metrics.words import bias_text
 from onesided.report.runfiles import RunFiles
-from onesided.report.tables import cards, comparison
+from onesided.report.tables import cards, comparison, truth
 from tests.report.fake_run import fake_comparison, fake_manifest, fake_result
 
 RESULT = fake_result(0.093)
@@ -17,7 +17,7 @@ def run_with(**changes: Any) -> RunFiles:  # noqa: ANN401
 
 
 def cards_of(run: RunFiles) -> list[str]:
-    return re.findall(r'<li class="card">.*?</li>', cards(read_figures(run.result)))
+    return re.findall(r'<li class="card">.*?</li>', cards(read_figures(run.result)), re.DOTALL)
 
 
 def compared(rows: list[dict[str, Any]]) -> str:
@@ -30,7 +30,7 @@ def test_every_figure_has_a_card_with_its_assumption() -> None:
     assert all("Assumes: " in card for card in found)
 
 
-def test_every_assumption_is_told_once_below_the_cards() -> None:
+def test_every_assumption_is_listed_once_below_the_cards() -> None:
     pair = {"value": 0.5, "low": 0.4, "high": 0.6, "assumes": ["scar", "held_out"]}
     page = cards(read_figures({"pu": {"figures": {"recall": pair, "f1": pair}}}))
     for key in ("scar", "held_out"):
@@ -142,8 +142,65 @@ def test_a_biased_figure_says_so_on_cards_and_in_the_comparison() -> None:
         is_biased = "<h3>Precision<" in card or "<h3>F1<" in card
         assert ('<p class="value">at most about ' in card) == is_biased
         assert (bias_text(Figure("f1", 0.5, bias="high"))[1:] in card) == is_biased
+        assert ('<p class="bias">Biased high: ' in card) == is_biased
     (precision,) = [card for card in cards_of(run) if "<h3>Precision<" in card]
     assert "Of the items called positive, at most about 87.3% are positive." in precision
     rows = [row | {"pu": run.result["pu"]} for row in fake_comparison()]
     assert compared(rows).count("<td>at most about ") == len(rows)
     assert "at most" not in compared(fake_comparison())
+
+
+def truth_of(labelled: dict[str, Any] | None = None, **changes: Any) -> str:  # noqa: ANN401
+    result = RESULT | changes
+    return truth(RunFiles("quake", result, labelled=labelled or {}), read_figures(result))
+
+
+def rows_of(page: str) -> dict[str, list[str]]:
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page)
+    return {title: re.findall(r"<td>(.*?)</td>", cells) for title, cells in rows}
+
+
+def test_the_estimate_stands_beside_what_is_true() -> None:
+    rows = rows_of(truth_of())
+    assert list(rows) == ["Recall", "Precision", "F1", "AUC", "Accuracy"]
+    assert rows["Recall"][0] == "91.7%<small>87.6% to 95.8%</small>"
+    assert rows["Accuracy"] == ["97.4%", "97.1%"]
+    assert rows["AUC"] == ["0.985", "0.988"]
+
+
+def test_an_estimate_that_is_a_bound_is_shown_as_one() -> None:
+    figures = RESULT["pu"]["figures"]
+    biased = figures["precision"] | {"bias": "high", "assumes": [OWN_SCORES]}
+    rows = rows_of(truth_of(pu={"figures": figures | {"precision": biased}}))
+    assert [title for title, cells in rows.items() if "at most" in cells[0]] == ["Precision"]
+    assert "at most" not in rows["Precision"][1]
+
+
+def test_words_say_whether_the_interval_held() -> None:
+    figures = {"oa": None, "precision": 0.5, "recall": 0.912, "f1": 0.99}
+    rows = rows_of(truth_of(test=figures))
+    assert rows["Recall"][1] == "91.2%<small>inside the interval</small>"
+    assert rows["Precision"][1] == "50.0%<small>below the interval</small>"
+    assert rows["F1"][1] == "99.0%<small>above the interval</small>"
+
+
+def test_a_figure_that_was_not_estimated_leaves_a_dash_beside_the_truth() -> None:
+    rows = rows_of(truth_of(pu={"figures": {}}))
+    assert rows["Precision"] == ["-", "86.1%"]
+
+
+def test_items_labelled_later_get_a_column_of_their_own() -> None:
+    labelled = {"listed": 2000, "matched": 1999, "test": {"recall": 0.5, "auc": None}}
+    assert 'scope="col">True, 1,999 labelled items</th>' in truth_of(labelled)
+    assert rows_of(truth_of(labelled))["Recall"][1:] == [
+        "91.2%<small>inside the interval</small>",
+        "50.0%<small>below the interval</small>",
+    ]
+    assert rows_of(truth_of(labelled, test=None))["Recall"][1:] == [
+        "50.0%<small>below the interval</small>"
+    ]
+
+
+def test_without_known_classes_there_is_nothing_to_compare() -> None:
+    assert truth_of(test=None) == ""
+    assert truth_of({"test": {"recall": None}}, test={}) == ""

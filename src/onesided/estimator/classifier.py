@@ -48,7 +48,8 @@ from onesided.estimator.saved import (
     unpacked,
     write_folder,
 )
-from onesided.metrics.pu import PUEvaluation, proxy_auc
+from onesided.metrics.figure import PUEvaluation
+from onesided.metrics.pu import proxy_auc
 from onesided.run.config import OwnConfig
 from onesided.run.execute import run_in_memory
 from onesided.run.load import divide_own

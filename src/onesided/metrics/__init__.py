@@ -1,4 +1,4 @@
-"""Did it work? Figures with truth, and figures without a single negative."""
+"""How good a model is: figures with true labels, and figures without a single negative."""
 
 from typing import TYPE_CHECKING
 

@@ -1,10 +1,10 @@
-"""Alarms: plain sentences for the cases in which a beautiful figure means nothing.
+"""Alarms: plain sentences for the cases in which a good figure means nothing.
 
     pi              share of positives in U
     S_P(t), S_U(t)  shares of the positives and of the unlabelled that score above t
 
-An alarm that rings for noise is soon ignored, so whatever compares two samples here does
-so with exact binomial bounds.
+An alarm that noise sets off is soon ignored. So two samples are always compared with exact
+binomial bounds.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Float, Int64
 
 from onesided.core.errors import DataError
-from onesided.metrics.intervals import Interval, lower_bounds, upper_bounds
+from onesided.metrics.figure import Raw
+from onesided.metrics.intervals import lower_bounds, upper_bounds
 
 EVERYTHING = 0.99
 """Above this share of U called positive, the model calls everything positive."""
@@ -24,13 +25,10 @@ NOTHING = 0.001
 def degenerate(share_positive: float, recall: float | None = None) -> str | None:
     """Return a sentence if the decisions are worthless, else None.
 
-    A model that calls everything positive has perfect recall and a good F1; one that
-    calls nothing positive is often right; neither chooses. A model that finds positives
-    no more often than any item of U does not separate them from U.
-
-    Args:
-        share_positive: Share of U called positive.
-        recall: Share of the held-out positives called positive, where there are any.
+    A model that calls everything positive has perfect recall and a good F1. One that calls
+    nothing positive is often right. Neither decides anything. A model that finds positives
+    no more often than it calls items of U positive does not separate them from U. `recall`
+    is None where no positive is held out.
     """
     for name, value in (("share of U called positive", share_positive), ("recall", recall)):
         if value is not None and not 0 <= value <= 1:
@@ -69,46 +67,42 @@ def prior_consistency(
 
     If P is typical of all positives, a share pi of U scores like P, so S_U(t) >= pi S_P(t)
     at every threshold t, and likewise for the shares below t. It is the only part of the
-    assumptions that data without negatives can refute. Tested at the deciles of P and at
-    the decision threshold, with Bonferroni's correction: it rings by chance with
-    probability below 1 - coverage. Where the prior has an interval, pass its lower end,
-    which is the hardest to refute.
+    assumptions that data without negatives can refute. It is tested at the deciles of P and
+    at the decision threshold, with Bonferroni's correction: a false alarm has a probability
+    below 1 - coverage. Where the prior has an interval, pass its lower end, which is the
+    hardest to refute.
     """
     deciles = np.quantile(positive_scores, np.arange(1, 10) / 10, method="higher")
-    cuts = np.append(deciles, threshold)
-    error = (1 - coverage) / (4 * len(cuts))  # two directions, two bounds at every cut
+    thresholds = np.append(deciles, threshold)
+    error = (1 - coverage) / (4 * len(thresholds))  # two directions, two bounds at every threshold
     sentences = []
     for kind, sign in (("high", 1.0), ("low", -1.0)):
-        most = _largest_prior(
-            sign * positive_scores, sign * unlabelled_scores, cuts=sign * cuts, error=error
-        )
+        positive, unlabelled = sign * positive_scores, sign * unlabelled_scores
+        most = _largest_prior(positive, unlabelled, thresholds=sign * thresholds, error=error)
         if prior > most:
             sentences.append(_contradiction(prior, most, kind))
     return tuple(sentences)
 
 
-def outside_unit_interval(
-    raw: Mapping[str, float], intervals: Mapping[str, Interval]
-) -> str | None:
-    """Return a sentence about estimated shares that came out below 0 or above 1, if any.
-
-    Args:
-        raw: Name to value as it came out of the formula; NaN where undefined.
-        intervals: Name to interval as it came out, not cut to [0, 1].
-    """
-    outside = {name: value for name, value in raw.items() if value < 0 or value > 1}
+def outside_unit_interval(shares: Mapping[str, Raw]) -> str | None:
+    """Return a sentence about estimated shares below 0 or above 1, None where there is none."""
+    outside = {
+        name: raw
+        for name, raw in shares.items()
+        if np.isfinite(raw.value) and not 0 <= raw.value <= 1
+    }
     if not outside:
         return None
-    shown = ", ".join(f"{name} {value:.3f}" for name, value in outside.items())
-    beyond_noise = any(intervals[name][0] > 1 or intervals[name][1] < 0 for name in outside)
+    shown = ", ".join(f"{name} {raw.value:.3f}" for name, raw in outside.items())
+    beyond_noise = any(raw.interval[0] > 1 or raw.interval[1] < 0 for raw in outside.values())
     cause = (
         "This is more than noise: the"
         if beyond_noise
         else "A small sample can do this by chance; otherwise the"
     )
     return (
-        f"Shares outside [0, 1] were cut to it: {shown}. {cause} prior is too high, or the "
-        "labelled positives are not typical of all positives (SCAR is broken)."
+        f"Estimated shares outside 0 to 1 were set to the nearest end: {shown}. {cause} prior is "
+        "too high, or the labelled positives are not typical of all positives (SCAR is broken)."
     )
 
 
@@ -125,19 +119,19 @@ def _largest_prior(
     positive_scores: Float[np.ndarray, "positives"],
     unlabelled_scores: Float[np.ndarray, "unlabelled"],
     *,
-    cuts: Float[np.ndarray, "cuts"],
+    thresholds: Float[np.ndarray, "thresholds"],
     error: float,
 ) -> float:
-    """Return the largest pi with pi S_P(t) <= S_U(t) at every cut t, allowing for noise."""
-    least = lower_bounds(_above(positive_scores, cuts), len(positive_scores), error)
-    room = upper_bounds(_above(unlabelled_scores, cuts), len(unlabelled_scores), error)
+    """Return the largest pi with pi S_P(t) <= S_U(t) at every threshold t, allowing for noise."""
+    least = lower_bounds(_above(positive_scores, thresholds), len(positive_scores), error)
+    room = upper_bounds(_above(unlabelled_scores, thresholds), len(unlabelled_scores), error)
     return float(np.min(room / np.maximum(least, np.finfo(float).tiny)))
 
 
 def _above(
-    scores: Float[np.ndarray, "n"], cuts: Float[np.ndarray, "cuts"]
-) -> Int64[np.ndarray, "cuts"]:
-    return len(scores) - np.searchsorted(np.sort(scores), cuts, side="right")
+    scores: Float[np.ndarray, "n"], thresholds: Float[np.ndarray, "thresholds"]
+) -> Int64[np.ndarray, "thresholds"]:
+    return len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
 
 
 def _contradiction(prior: float, most: float, kind: str) -> str:

@@ -17,26 +17,20 @@ NOTHING_CALLED = "no unlabelled item was called positive"
 
 @dataclass(frozen=True)
 class Setting:
-    """What was said about the data, rather than counted on it; see `evaluate_pu`."""
+    """What is known about the data besides the scores; see `evaluate_pu`."""
 
     scenario: Scenario
     prior: float | None
     prior_interval: tuple[float, float] | None
     labelled_share: float | None
     coverage: float
-    prior_origin: str | None = None
-    no_prior: str = NO_PRIOR
 
     def __post_init__(self) -> None:
         known = get_args(Scenario)
         if self.scenario not in known:
             raise ConfigError(f"scenario must be {' or '.join(known)}; got {self.scenario!r}.")
-        shares = {
-            "prior": self.prior,
-            "labelled_share": self.labelled_share,
-            "coverage": self.coverage,
-        }
-        for name, value in shares.items():
+        for name in ("prior", "labelled_share", "coverage"):
+            value = getattr(self, name)
             if value is not None and not 0 < value < 1:
                 raise ConfigError(f"{name} must lie between 0 and 1, both excluded; got {value}.")
         if self.labelled_share is not None and self.scenario == "case-control":
@@ -52,15 +46,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number, how far to trust it, and what must be true for it to mean anything.
+    """A number, its interval, and what must be true for it to mean anything.
 
-    How it is put into words is in `metrics/registry.py`, by its name.
+    `metrics/registry.py` puts it into words, by its name.
 
     Attributes:
-        name: Key in `result.json`, which stays.
+        name: Key in `result.json`; it never changes.
         value: None where it is undefined or something is missing.
-        low: Lower end of the interval.
-        high: Upper end of the interval.
         assumes: Ids of assumptions.
         bias: "high" where the truth may lie below the interval, because the figure rests on
             something that may be too high; "low" the other way round; None for neither.
@@ -92,7 +84,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class PUEvaluation:
-    """All figures, the degenerate alarm, and every assumption that looks broken."""
+    """All figures, the degenerate alarm, and a warning for every assumption that looks broken."""
 
     figures: Mapping[str, Figure]
     degenerate: str | None
@@ -110,10 +102,17 @@ class PUEvaluation:
 
 @dataclass(frozen=True)
 class Raw:
-    """A value and its interval, not yet cut to [0, 1]; NaN or infinite where undefined."""
+    """What a formula gives, not yet clipped to [0, 1]; NaN or infinite where undefined.
+
+    Attributes:
+        value: The estimate.
+        interval: Its interval.
+        rises: Which way a prior that is too high moves it.
+    """
 
     value: float
     interval: tuple[float, float]
+    rises: Bias = "high"
 
 
 def present(
@@ -125,14 +124,11 @@ def present(
     bias: Bias | None = None,
     missing: str | None = None,
 ) -> Figure:
-    """Return a raw value as people see it: shares cut to [0, 1], None where undefined.
+    """Return a raw value as a figure: shares clipped to [0, 1], None where undefined.
 
     Args:
-        name: Of the figure.
-        raw: As it came out of the formula.
+        raw: What the formula gives.
         is_share: Whether a value outside [0, 1] contradicts an assumption.
-        assumes: Ids of assumptions.
-        bias: Direction of a possible error.
         missing: The reason, where the value is undefined.
     """
     value, (low, high) = raw.value, raw.interval
@@ -154,16 +150,13 @@ def prior_figure(
 ) -> Figure:
     """Return the prior as a figure.
 
-    Args:
-        value: Share of positives in U; None where it is not known.
-        interval: None where it counts as exactly known.
-        origin: Id of the assumption that says where it comes from, such as `own_scores`.
-        missing: Why it is not known.
+    Without an interval it counts as exactly known. `origin` is the id of the assumption that
+    says where it comes from, such as `own_scores`; `missing` says why there is no value.
     """
     if value is None:
         return Figure("prior", None, missing=missing)
     key = origin or ("given" if interval is None else "estimated")
     low, high = interval or (None, None)
-    # The highest scores tell the prior only as far as those of P are those of all positives.
+    # The highest scores give the prior only as far as P scores like all positives.
     scar = ("scar", "held_out") if key == OWN_SCORES else ()
     return Figure("prior", value, low, high, (*scar, key), assumption(key).prior_bias)

@@ -1,4 +1,4 @@
-"""How far to trust a share or an AUC: exact bounds, and draws that carry them on.
+"""Intervals of a share or an AUC: exact bounds, and draws for what is derived from them.
 
 A derived figure (precision, F1, accuracy) depends on several estimated numbers. Its
 interval comes from melding (Fay, Proschan and Brittain, Biometrics 2015): each number is

@@ -1,4 +1,4 @@
-"""Did it work? Figures from held-out positives and unlabelled items, without negatives.
+"""Figures from held-out positives and unlabelled items, without negatives.
 
     r    recall, P(score > threshold | positive)          estimated on held-out P
     s    share of U called positive                       estimated on held-out U
@@ -49,24 +49,12 @@ from onesided.metrics.intervals import (
 )
 from onesided.metrics.registry import FIGURES, Bias
 
-__all__ = [
-    "Figure",
-    "Formula",
-    "PUEvaluation",
-    "Rates",
-    "evaluate_pu",
-    "population_prior",
-    "proxy_accuracy_case_control",
-    "proxy_accuracy_single_set",
-    "proxy_auc",
-]
-
 Rate = TypeVar("Rate", float, NDArray[np.float64])
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """What was counted: all that the figures need to know of the scores."""
+    """Counts on the scores: all that the figures need."""
 
     found: int
     positives: int
@@ -85,7 +73,7 @@ class _Counts:
 
 @dataclass(frozen=True)
 class Rates:
-    """What the derived figures are computed from; one row is one possible truth.
+    """Inputs of the derived figures; one row is one possible truth.
 
     The labelled share is 0 in a case-control study, where U alone is the population.
     """
@@ -99,11 +87,11 @@ class Rates:
 
 @dataclass(frozen=True)
 class Formula:
-    """How a figure follows from the rates, and what that takes for granted.
+    """How a figure follows from the rates, and what that assumes.
 
     Attributes:
         value: The mathematics, row by row. It must not fall with recall, nor rise with the
-            share called positive: intervals rest on that.
+            share called positive: the intervals need that.
         needs_prior: Whether it rests on the prior.
         is_share: Whether a value outside [0, 1] contradicts an assumption.
         of_population: Whether it is about the whole population, rather than about U.
@@ -133,8 +121,8 @@ def evaluate_pu(
     """Estimate how well a scorer works from held-out positives and unlabelled items.
 
     Args:
-        positive_scores: Scores of positives that were not trained on.
-        unlabelled_scores: Scores of unlabelled items that were not trained on.
+        positive_scores: Of positives that were not trained on.
+        unlabelled_scores: Of unlabelled items that were not trained on.
         threshold: A score above it means positive; a tie means negative.
         scenario: "case-control" if P was collected apart from U; "single-set" if P was
             labelled inside one set and U is the rest of it.
@@ -143,14 +131,12 @@ def evaluate_pu(
             counts as exactly known.
         labelled_share: Share of labelled items in the whole single set. Needed where P
             and U were held out at different rates; taken from the scores otherwise.
-        coverage: How often the intervals shall hold the truth.
+        coverage: How often the intervals should hold the truth.
         prior_origin: Id of the assumption that says where the prior comes from, such as
             "own_scores" for one that was estimated on these same scores.
         no_prior: Why there is no prior.
     """
-    setting = Setting(
-        scenario, prior, prior_interval, labelled_share, coverage, prior_origin, no_prior
-    )
+    setting = Setting(scenario, prior, prior_interval, labelled_share, coverage)
     _check_scores(positive_scores, "held-out positives")
     _check_scores(unlabelled_scores, "held-out unlabelled items")
     counts = _Counts(
@@ -255,7 +241,7 @@ def _measured(counts: _Counts, coverage: float) -> dict[str, Figure]:
     }
 
 
-def _derived(counts: _Counts, setting: Setting) -> dict[str, "_Derived"]:
+def _derived(counts: _Counts, setting: Setting) -> dict[str, Raw]:
     """Return the figures that combine several estimates, with melded intervals."""
     tail = (1 - setting.coverage) / 2
     observed = _observed(counts, setting)
@@ -266,17 +252,9 @@ def _derived(counts: _Counts, setting: Setting) -> dict[str, "_Derived"]:
             (value,) = formula.value(observed)
             low = np.quantile(formula.value(pessimistic), tail)
             high = np.quantile(formula.value(optimistic), 1 - tail)
-        raw = Raw(float(value), (float(min(low, value)), float(max(high, value))))
-        found[name] = _Derived(raw, _direction(formula, observed))
+        interval = (float(min(low, value)), float(max(high, value)))
+        found[name] = Raw(float(value), interval, _direction(formula, observed))
     return found
-
-
-@dataclass(frozen=True)
-class _Derived:
-    """A derived figure, and which way a prior that is too high moves it."""
-
-    raw: Raw
-    rises: Bias
 
 
 def _direction(formula: Formula, observed: Rates) -> Bias:
@@ -291,10 +269,12 @@ def _direction(formula: Formula, observed: Rates) -> Bias:
         return "low" if value - below < -1e-12 else "high"
 
 
-def _figure(name: str, found: _Derived, counts: _Counts, setting: Setting, prior: Figure) -> Figure:
+def _figure(name: str, found: Raw, counts: _Counts, setting: Setting, prior: Figure) -> Figure:
     """Return a derived figure with what it assumes, or with the reason why it is missing."""
     formula = FORMULAS[name]
-    population = (_population(setting),) if formula.of_population else ()
+    where = "same_rate" if setting.labelled_share is None else "like_all"
+    where = "like_unlabelled" if setting.scenario == "case-control" else where
+    population = (where,) if formula.of_population else ()
     assumes = ("scar", "held_out", *population, *formula.assumes)
     bias, missing = None, NOTHING_CALLED if counts.called == 0 else None
     if formula.needs_prior:
@@ -302,20 +282,8 @@ def _figure(name: str, found: _Derived, counts: _Counts, setting: Setting, prior
         bias = found.rises if prior.bias == "high" else None
         missing = prior.missing or missing
     return present(
-        name,
-        found.raw,
-        is_share=formula.is_share,
-        assumes=assumes,
-        bias=bias,
-        missing=missing,
+        name, found, is_share=formula.is_share, assumes=assumes, bias=bias, missing=missing
     )
-
-
-def _population(setting: Setting) -> str:
-    """Return the id of the population that an accuracy is about."""
-    if setting.scenario == "case-control":
-        return "like_unlabelled"
-    return "same_rate" if setting.labelled_share is None else "like_all"
 
 
 def _observed(counts: _Counts, setting: Setting) -> Rates:
@@ -354,19 +322,12 @@ def _possible_truths(counts: _Counts, setting: Setting) -> tuple[Rates, Rates]:
     return Rates(recall_low, share_high, *rest), Rates(recall_high, share_low, *rest)
 
 
-def _warnings(counts: _Counts, derived: Mapping[str, _Derived]) -> tuple[str, ...]:
-    shares = {
-        name: derived[name].raw
-        for name, formula in FORMULAS.items()
-        if formula.is_share and np.isfinite(derived[name].raw.value)
-    }
-    cut = outside_unit_interval(
-        {name: raw.value for name, raw in shares.items()},
-        {name: raw.interval for name, raw in shares.items()},
-    )
-    unclear = counts.recall > counts.share and derived["advantage"].raw.interval[0] <= 0
+def _warnings(counts: _Counts, derived: Mapping[str, Raw]) -> tuple[str, ...]:
+    shares = {name: derived[name] for name, formula in FORMULAS.items() if formula.is_share}
+    clipped = outside_unit_interval(shares)
+    unclear = counts.recall > counts.share and derived["advantage"].interval[0] <= 0
     weak = weak_separation(counts.recall, counts.share, counts.positives) if unclear else None
-    return tuple(sentence for sentence in (cut, weak) if sentence is not None)
+    return tuple(sentence for sentence in (clipped, weak) if sentence is not None)
 
 
 def _check_scores(scores: Float[np.ndarray, "n"], what: str) -> None:

@@ -1,7 +1,7 @@
-"""What each figure and each assumption is called, in the order in which people meet them.
+"""Names and sentences of figures and assumptions, in the order in which they are shown.
 
-The only place that puts a figure into words. The terminal, the report, the map, JSON and the
-comparison of methods all read it, so a new figure is its mathematics and one entry here.
+The terminal, the report, the map, JSON and the comparison of methods all read them here, so a
+new figure is its mathematics and one entry in this file.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,10 @@ Bias = Literal["high", "low"]
 
 @dataclass(frozen=True)
 class Entry:
-    """How people meet a figure.
+    """How a figure is shown.
 
     Attributes:
-        label: Its title.
-        sentence: What it says; the value goes where {value} stands.
-        unit: How its value is written.
+        sentence: What it means; {value} is replaced.
         places: Where it is shown: with a run, in a comparison of methods, on a map, and among
             the figures that true labels give.
         on_map: Its title on a map, where that differs.
@@ -39,7 +37,7 @@ FIGURES: dict[str, Entry] = {
     "oa": Entry("Accuracy", "The model is right on {value} of all items.", places=("truth",)),
     "recall": Entry(
         "Recall",
-        "The model finds {value} of the known positives that were kept out of training.",
+        "The model finds {value} of the known positives that it was not trained on.",
         places=("run", "comparison", "map", "truth"),
         on_map="recall on held-out marked buildings",
         truth="recall",
@@ -65,7 +63,7 @@ FIGURES: dict[str, Entry] = {
     ),
     "prior": Entry(
         "Share of unlabelled items that are positive (prior)",
-        "Of the unlabelled items, {value} are positive, whatever the model calls them.",
+        "Of the unlabelled items, {value} are really positive, whatever the model calls them.",
         places=("run", "map"),
         on_map="damaged among the unmarked, share",
         truth="prior",
@@ -117,9 +115,9 @@ class Assumption:
     """What must be true for a figure to mean anything.
 
     Attributes:
-        label: A few words.
-        text: The same as a sentence.
-        prior_bias: Where a prior comes from that may be wrong to one side: which one.
+        label: The same in a few words.
+        text: A sentence.
+        prior_bias: For an origin of a prior: on which side of the truth it may lie.
     """
 
     label: str
@@ -131,7 +129,9 @@ OWN_SCORES = "own_scores"
 """Origin of a prior that was estimated on the scores whose precision it gives."""
 
 ASSUMPTIONS: dict[str, Assumption] = {
-    "scar": Assumption("SCAR", "The labelled positives are typical of all positives (SCAR)."),
+    "scar": Assumption(
+        "typical positives", "The labelled positives are typical of all positives (SCAR)."
+    ),
     "held_out": Assumption(
         "random held-out part",
         "The held-out items are a random part of the data and were not trained on.",
@@ -139,46 +139,43 @@ ASSUMPTIONS: dict[str, Assumption] = {
     "given": Assumption(
         "given prior", "The given prior is exact: an error in it is not part of the interval."
     ),
-    "truth": Assumption(
-        "true prior", "The prior is the true one, an oracle that only experiments have."
-    ),
+    "truth": Assumption("true prior", "The prior is the true one, which only experiments know."),
     "estimated": Assumption(
         "estimated prior",
         "The prior lies in its interval and was estimated independently of these scores.",
     ),
-    "KM1": Assumption(
-        "prior by KM1",
-        "The prior lies in its interval; KM1 estimated it independently of these scores.",
-    ),
-    "KM2": Assumption(
-        "prior by KM2",
-        "The prior lies in its interval; KM2 estimated it independently of these scores.",
-    ),
+    **{
+        name: Assumption(
+            f"prior by {name}",
+            f"The prior lies in its interval; {name} estimated it independently of these scores.",
+        )
+        for name in ("KM1", "KM2")
+    },
     OWN_SCORES: Assumption(
         "prior from these scores",
-        "The prior was estimated by BBE from the highest held-out scores of this model, as if only "
-        "positives had them. Where negatives have them too, it is too high.",
+        "The prior was estimated from the highest held-out scores of this model (by BBE), as if "
+        "only positives had them. If negatives have them too, the prior is too high.",
         prior_bias="high",
     ),
     "like_unlabelled": Assumption(
-        "items like U", "Accuracy is that on items like the unlabelled ones."
+        "items like the unlabelled", "Accuracy is about items like the unlabelled ones."
     ),
     "like_all": Assumption(
-        "items like P and U",
-        "Accuracy is that on labelled and unlabelled items together, mixed as in the whole set.",
+        "items like all of the data",
+        "Accuracy is about labelled and unlabelled items together, mixed as in the whole set.",
     ),
     "same_rate": Assumption(
-        "P and U held out alike",
-        "Accuracy is that on labelled and unlabelled items together, held out at the same rate.",
+        "all held out at one rate",
+        "Accuracy is about labelled and unlabelled items together, held out at the same rate.",
     ),
     "not_negatives": Assumption(
-        "no negatives",
-        "Proxy AUC compares with unlabelled items, not with negatives, so even a perfect model "
-        "stays below 1.",
+        "not against negatives",
+        "Proxy AUC compares positives with unlabelled items, not with negatives, so even a perfect "
+        "model stays below 1.",
     ),
     "no_share": Assumption(
-        "a criterion",
-        "The Lee-Liu criterion compares models on the same data; it is no share and may exceed 1.",
+        "only for comparing",
+        "The Lee-Liu criterion compares models on the same data. It is no share and may exceed 1.",
     ),
     "typical_negatives": Assumption(
         "typical negatives", "The known negatives are like those among the unlabelled items."

@@ -1,8 +1,8 @@
-"""Figures as `result.json` holds them, of this version and of older ones, read with distrust.
+"""Figures as `result.json` of this version and of older ones holds them; no value is trusted.
 
 Older files have sentences where there are ids now: a label such as "Precision, optimistically:
-share of ..." and an assumption such as "... Not computed: it needs the prior." They are taken
-apart here and nowhere else.
+share of ..." and an assumption such as "... Not computed: it needs the prior." Only this
+module parses them.
 """
 
 import math
@@ -45,6 +45,17 @@ def table(value: object) -> Json:
     return value if isinstance(value, Mapping) else {}
 
 
+def listed(value: object) -> list[Any]:
+    """Return a JSON list as it is, and an empty one for everything else."""
+    return value if isinstance(value, list) else []
+
+
+def numbers(value: object) -> dict[str, float]:
+    """Return the entries of a JSON object that are finite numbers."""
+    entries = {str(name): number(entry) for name, entry in table(value).items()}
+    return {name: entry for name, entry in entries.items() if entry is not None}
+
+
 def read_figures(result: Json) -> dict[str, Figure]:
     """Return all figures of a `result.json` in order, those without a value among them."""
     stored = table(table(result.get("pu")).get("figures"))
@@ -52,8 +63,10 @@ def read_figures(result: Json) -> dict[str, Figure]:
     prior, known = table(result.get("prior")), table(result.get("known_negatives"))
     if "prior" not in found and number(prior.get("value")) is not None:
         found["prior"] = _old_prior(prior)
+    if "called_positive" in known:  # as older files name it
+        known = {**known, "value": known["called_positive"], "assumes": ["typical_negatives"]}
     if known:
-        found["false_alarms"] = _false_alarms(known)
+        found["false_alarms"] = read_figure("false_alarms", known)
     known_first = [*(name for name in FIGURES if name in found), *sorted(found.keys() - FIGURES)]
     return {name: found[name] for name in known_first}
 
@@ -62,34 +75,22 @@ def read_figure(name: str, stored: Json) -> Figure:
     """Return one figure, whichever version wrote it."""
     value, low, high = (number(stored.get(key)) for key in ("value", "low", "high"))
     assumes, bias, missing = stored.get("assumes"), stored.get("bias"), stored.get("missing")
-    if not isinstance(assumes, list):
-        return _old_figure(name, stored)
-    return Figure(
-        name,
-        value,
-        low,
-        high,
-        tuple(map(str, assumes)),
-        bias if bias in ("high", "low") else None,
-        None if missing is None else str(missing),
-    )
+    if isinstance(assumes, list):
+        bias = bias if bias in ("high", "low") else None
+        missing = None if missing is None else str(missing)
+        return Figure(name, value, low, high, tuple(map(str, assumes)), bias, missing)
+    old_assumes = str(assumes or "")
+    title = str(stored.get("label") or "").partition(": ")[0]
+    bias = next((bias for end, bias in OLD_BIAS.items() if title.endswith(end)), None)
+    reason = OLD_REASON.search(old_assumes) if value is None else None
+    assumed = _old_assumptions(old_assumes)
+    return Figure(name, value, low, high, assumed, bias, reason[1] if reason else None)
 
 
 def prior_origin(stored: Json) -> str:
     """Return the id of where a prior comes from."""
     origin = str(stored.get("origin", "given"))
     return OWN_SCORES if origin == OLD_OWN_SCORES else origin
-
-
-def _old_figure(name: str, stored: Json) -> Figure:
-    label, assumes = (str(stored.get(key) or "") for key in ("label", "assumes"))
-    title = label.partition(": ")[0]
-    bias = next((bias for end, bias in OLD_BIAS.items() if title.endswith(end)), None)
-    value, low, high = (number(stored.get(key)) for key in ("value", "low", "high"))
-    reason = OLD_REASON.search(assumes) if value is None else None
-    return Figure(
-        name, value, low, high, _old_assumptions(assumes), bias, reason[1] if reason else None
-    )
 
 
 def _old_assumptions(text: str) -> tuple[str, ...]:
@@ -105,10 +106,3 @@ def _old_prior(stored: Json) -> Figure:
     low, high = number(stored.get("low")), number(stored.get("high"))
     interval = None if low is None or high is None else (low, high)
     return prior_figure(number(stored.get("value")), interval, origin=prior_origin(stored))
-
-
-def _false_alarms(stored: Json) -> Figure:
-    if "called_positive" not in stored:
-        return read_figure("false_alarms", stored)
-    value, low, high = (number(stored.get(key)) for key in ("called_positive", "low", "high"))
-    return Figure("false_alarms", value, low, high, ("typical_negatives",))

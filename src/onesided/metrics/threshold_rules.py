@@ -1,11 +1,11 @@
-"""Where to cut: thresholds from scores of P and U, without a single negative.
+"""Thresholds from scores of P and U, without a single negative.
 
     t    threshold: a score above it means positive, a tie means negative
     r    recall, P(score > t | positive)              on held-out P
     s    share of U called positive, P_U(score > t)   on held-out U
 
-A threshold is put half-way between the lowest score that is called and the next one below
-it, so that a scorer that errs in the last digit still decides the same.
+A threshold lies half-way between the lowest score that is called positive and the next one
+below it, so that an error in the last digit of a score changes no decision.
 """
 
 import math
@@ -25,7 +25,7 @@ Unlabelled = Float[np.ndarray, "unlabelled"]
 
 
 class NoThreshold(DataError):
-    """These scores do not tell where the rule cuts; other scores would, or another rule."""
+    """These scores give no threshold by this rule; other scores or another rule may."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ThresholdRule:
     Attributes:
         name: "fixed", a number; "prior", as many called as the prior says; "max-f1", the
             criterion of Lee and Liu; "recall", a recall to reach; "top-k", how many to call.
-        value: The number that the rule speaks of; None where it needs none.
+        value: The number of the rule; None where it needs none.
     """
 
     name: Literal["fixed", "prior", "max-f1", "recall", "top-k"]
@@ -86,8 +86,8 @@ def _number(text: str) -> float | None:
 def top_k_threshold(scores: Scores, count: int) -> float:
     """Return a threshold above which `count` of the scores lie.
 
-    Where equal scores straddle the cut, all of them stay below: whoever can look at 500
-    items cannot look at 512. Scores of zero are never called.
+    Where equal scores would lie on both sides, all of them stay below: a person who can check
+    500 items cannot check 512. Scores of zero are never called positive.
     """
     descending = np.sort(scores)[::-1]
     lower = float(np.append(descending, 0.0)[min(count, len(scores))])
@@ -98,8 +98,8 @@ def top_k_threshold(scores: Scores, count: int) -> float:
 def prior_threshold(unlabelled_scores: Unlabelled, prior: float) -> float:
     """Return a threshold above which a share `prior` of the unlabelled lies.
 
-    The number of items called positive is then right, if the prior is; which ones are
-    called is as good as the ranking.
+    The number of items called positive is then right, if the prior is. Which ones are called
+    is as good as the ranking.
     """
     return top_k_threshold(unlabelled_scores, round(prior * len(unlabelled_scores)))
 
@@ -126,24 +126,22 @@ def lee_liu_threshold(positive_scores: Positive, unlabelled_scores: Unlabelled) 
     """Return the threshold that maximises r^2 / s; of equals the one with the highest recall.
 
     Lee and Liu (ICML 2003): r^2 / s is precision times recall up to the unknown prior, so it is
-    large where F1 is large, and needs no prior. One more unlabelled item counts as called,
-    because above the last of few the quotient would divide by zero and win.
+    large where F1 is large, and needs no prior. One more unlabelled item counts as called:
+    above all of U the quotient would divide by zero and be the largest.
     """
-    cuts = np.unique(np.concatenate([positive_scores, unlabelled_scores]))
-    cuts = cuts[cuts > 0]
-    if not len(cuts):
+    candidates = np.unique(np.concatenate([positive_scores, unlabelled_scores]))
+    candidates = candidates[candidates > 0]
+    if not len(candidates):
         raise NoThreshold("All scores are zero, so there is no threshold to choose.")
-    criterion = lee_liu(positive_scores, unlabelled_scores, cuts)
+    criterion = lee_liu(positive_scores, unlabelled_scores, candidates)
     best = int(np.argmax(criterion))
-    return _just_below(float(cuts[best]), np.append(cuts, 0.0))
+    return _just_below(float(candidates[best]), np.append(candidates, 0.0))
 
 
-def lee_liu(
-    positive_scores: Positive, unlabelled_scores: Unlabelled, cuts: Float[np.ndarray, "cuts"]
-) -> Float[np.ndarray, "cuts"]:
-    """Return r^2 / s where scores from each cut upwards are called, with one more called of U."""
-    found = len(positive_scores) - np.searchsorted(np.sort(positive_scores), cuts)
-    called = len(unlabelled_scores) - np.searchsorted(np.sort(unlabelled_scores), cuts)
+def lee_liu(positive_scores: Positive, unlabelled_scores: Unlabelled, candidates: Scores) -> Scores:
+    """Return r^2 / s where scores from each candidate upwards are called, and one more of U."""
+    found = len(positive_scores) - np.searchsorted(np.sort(positive_scores), candidates)
+    called = len(unlabelled_scores) - np.searchsorted(np.sort(unlabelled_scores), candidates)
     share = (called + 1) / (len(unlabelled_scores) + 1)
     return np.asarray((found / len(positive_scores)) ** 2 / share)
 

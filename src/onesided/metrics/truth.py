@@ -1,4 +1,4 @@
-"""What a labelled test set says: for reporting only, it never chooses anything."""
+"""Figures from true labels: for reporting only, they never choose anything."""
 
 from dataclasses import asdict, dataclass
 
@@ -41,7 +41,7 @@ def truth_metrics(
 
     A score above the threshold means positive and a tie means negative, like the
     argmax of two equal logits. Items of unknown class are refused, not left out: which
-    items have a known class is seldom random, so the figures would describe others.
+    items have a known class is seldom random, so the figures would be about other items.
     """
     _check(truth, scores)
     positive = truth == POSITIVE

@@ -1,4 +1,4 @@
-"""Figures in words: the same ones wherever a person meets them."""
+"""Figures in words, the same ones wherever they are shown."""
 
 from collections.abc import Iterable
 
@@ -32,7 +32,7 @@ def number_text(name: str, number: int | float | None) -> str:
 
 
 def value_text(figure: Figure) -> str:
-    """Return the value, as the bound that it is where the figure is biased."""
+    """Return the value; where the figure is biased, as a bound."""
     if figure.value is None:
         return NOT_ESTIMATED
     return BOUND.get(figure.bias or "", "") + number_text(figure.name, figure.value)
@@ -54,20 +54,24 @@ def full_value_text(figure: Figure) -> str:
     """Return the value with interval and bias: `at most about 80.0% (70.0% to 90.0%, ...)`."""
     if figure.value is None:
         return f"{NOT_ESTIMATED}: {figure.missing}" if figure.missing else NOT_ESTIMATED
+    return value_text(figure) + _in_brackets(figure)
+
+
+def _in_brackets(figure: Figure) -> str:
     between = interval_text(figure)
     details = [f"95% interval {between}" if between else "", bias_text(figure)]
     said = ", ".join(filter(None, details))
-    return f"{value_text(figure)} ({said})" if said else value_text(figure)
+    return f" ({said})" if said else ""
 
 
 def sentence(figure: Figure, *, interval: bool = False) -> str:
-    """Return what a figure says to a person; nothing of one that is not registered."""
-    value = full_value_text(figure) if interval else value_text(figure)
-    return entry(figure.name).sentence.format(value=value)
+    """Return what a figure means, as a sentence; "" for one that is not registered."""
+    said = entry(figure.name).sentence.format(value=value_text(figure))
+    return f"{said.removesuffix('.')}{_in_brackets(figure)}." if said and interval else said
 
 
 def missing_texts(figures: Iterable[Figure]) -> list[str]:
-    """Return a sentence for each reason why figures are missing: silence would hide them."""
+    """Return a sentence for each reason why figures are missing."""
     reasons: dict[str, list[str]] = {}
     for figure in figures:
         if figure.value is None:

@@ -1,4 +1,4 @@
-"""A whole page in one file, which loads nothing and runs nothing but what it was made with."""
+"""A whole page in one file. It loads nothing and runs no script but its own."""
 
 import base64
 import hashlib
@@ -26,11 +26,9 @@ def document(
 
     Args:
         template: Path in the package of a template that extends `pages/base.html`.
-        title: Text in the tab of the browser.
         style: Path of the page's own style sheet.
         scripts: Paths of scripts that become one: later ones use what earlier ones define.
         style_attributes: Whether elements carry `style=`, as those of plots do.
-        values: What the template shows.
     """
     styles, script = _joined([STYLE, style]), _joined(scripts)
     policy = content_security_policy(styles, script, style_attributes=style_attributes)
@@ -38,7 +36,7 @@ def document(
 
 
 def content_security_policy(style: str, script: str, *, style_attributes: bool = False) -> str:
-    """Return what a browser is told to refuse: all but this style, this script, and `data:` images.
+    """Return a policy that allows only this style, this script, and `data:` images.
 
     A policy has no hash for attributes, so with them any style that is inside the page applies.
     """

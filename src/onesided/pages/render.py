@@ -5,13 +5,17 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+ZERO_WIDTH_JOINERS = "\u200c\u200d"
+"""Invisible, but part of Persian words and of many emoji: kept as they are."""
+
 
 @cache
 def environment() -> Environment:
     """Return the one environment of all pages.
 
-    Everything is escaped, a name that was not given is an error, and a template knows
-    nothing but what it is given. Templates are named by their path in the package.
+    Everything is escaped, an undefined name is an error, and a template knows nothing but
+    what it is given. Templates are named by their path in the package. Text that comes from
+    a file passes through the filter `visible`.
     """
     made = Environment(
         loader=PackageLoader("onesided", ""),
@@ -21,9 +25,32 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals.clear()
+    made.filters["visible"] = visible
     return made
 
 
 def render(template: str, **values: object) -> Markup:
     """Return a filled template, ready to be put into another one."""
     return Markup(environment().get_template(template).render(values))
+
+
+def visible(value: object, limit: int = 300) -> str:
+    """Return text of bounded length in which every character can be seen.
+
+    Newlines, control characters, reversed writing and bytes that are not UTF-8 are written
+    as escapes. With such bytes a page could not even be encoded.
+    """
+    text = "".join(
+        letter if letter.isprintable() or letter in ZERO_WIDTH_JOINERS else _escaped(letter)
+        for letter in str(value)
+    )
+    if len(text) <= limit:
+        return text
+    # Both ends are kept: the last part of a path matters most, and the first of a sentence.
+    return f"{text[: limit // 2]}…{text[-(limit // 2) :]}"
+
+
+def _escaped(letter: str) -> str:
+    if 0xDC80 <= ord(letter) <= 0xDCFF:  # how Python carries a byte that is not UTF-8
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    return letter.encode("unicode_escape").decode("ascii")

@@ -1,8 +1,8 @@
-"""Plots as SVG and thumbnails as PNG, both as text that goes straight into a page.
+"""Plots as SVG and thumbnails as PNG, both as text for a page.
 
-Colours are written as CSS variables of the page, so that one plot serves a light and a
-dark screen. No text that came from a file is drawn: names belong into the page around
-the plot, where they are escaped, selectable and wrapped.
+Colours are CSS variables of the page, so that one plot serves light and dark screens. No
+text that comes from a file is drawn: names stand in the page around the plot, where they
+are escaped, selectable and wrapped.
 """
 
 import base64
@@ -23,7 +23,7 @@ from PIL import Image
 
 from onesided.report.runfiles import Embedding
 
-# Matplotlib knows no CSS variables: these stand in until the SVG is text.
+# Matplotlib knows no CSS variables: these colours are replaced once the SVG is text.
 INK, FAINT, ACCENT, KNOWN, STRONG = "#010201", "#010202", "#010203", "#010204", "#010205"
 VARIABLES = {
     INK: "var(--muted)",
@@ -35,7 +35,7 @@ VARIABLES = {
 
 STYLE = {
     "svg.fonttype": "none",  # text stays text: it can be read aloud, selected and searched
-    "svg.hashsalt": "onesided",  # otherwise every drawing has other ids, and no two pages agree
+    "svg.hashsalt": "onesided",  # otherwise ids are random, and no two pages are equal
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 7.5,
@@ -74,11 +74,6 @@ class Thumbnail:
     width: int
     height: int
 
-    @property
-    def longer_side(self) -> int:
-        """The larger of width and height."""
-        return max(self.width, self.height)
-
 
 @contextmanager
 def _canvas(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
@@ -97,13 +92,12 @@ def curve(
     stage_starts: Sequence[int] = (),
     percent: bool = False,
 ) -> Markup:
-    """Draw one value per epoch as an SVG; epochs without a value are passed over.
+    """Draw one value per epoch as an SVG; epochs without a value are left out.
 
     Args:
-        values: One per epoch, from the first to the last.
         name: Prefix of all ids in the SVG; unique within the page.
-        description: What a person who cannot see the plot is told.
-        reference: Where to draw a dashed level line.
+        description: The plot in words, for a person who cannot see it.
+        reference: Where to draw a dashed horizontal line.
         stage_starts: Epochs, from 1, at which a new stage of training began.
         percent: Whether the values are shares of 1.
     """
@@ -137,8 +131,8 @@ def histogram(
 ) -> Markup:
     """Draw how the scores of P and U are spread, each group adding up to 100 %.
 
-    The height is the square root of the share: the scores of a trained network pile up
-    at both ends, and on a plain scale nothing else could be seen.
+    The height is the square root of the share: most scores of a trained network lie at
+    both ends, and on a linear scale nothing else could be seen.
     """
     groups = [(unlabelled, INK, 0.22)]
     if positive is not None:
@@ -178,7 +172,7 @@ def scatter(embedding: Embedding, *, name: str, description: str) -> Markup:
 
 
 def thumbnail(image: UInt8[np.ndarray, "height width channels"]) -> Thumbnail:
-    """Encode an image as PNG, made smaller where a page would not show more anyway."""
+    """Encode an image as PNG, no larger than a page shows it."""
     picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)
     picture.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE), Image.Resampling.LANCZOS)
     encoded = io.BytesIO()

@@ -1,34 +1,28 @@
-"""A page of thumbnails: the first items of a ranking, for eyes instead of a spreadsheet."""
+"""A page of thumbnails: the first items of a ranking, to be looked at."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from onesided.data.read.picture import shown_channels
 from onesided.pages.document import document
-from onesided.report.gallery import gallery, gallery_item
-from onesided.report.wording import visible
+from onesided.report.gallery import Item, gallery
 from onesided.storage.atomic import write_text
-
-Item = tuple[str, float, np.ndarray | None]
-"""Name, score, and (C, H, W) of uint8 or None."""
 
 
 def write_ranking_page(
-    path: Path, *, title: str, headline: str, lede: str, items: Sequence[Item]
+    path: Path, *, title: str, headline: str, lede: str, items: Iterable[Item]
 ) -> None:
-    """Write one self-contained page, complete or not at all; every text is escaped."""
+    """Write one self-contained page, complete or not at all; pictures are (C, H, W) of uint8."""
+    shown = ((name, score, _pixels(picture)) for name, score, picture in items)
     page = document(
         "report/web/ranking.html",
-        title=visible(title),
+        title=title,
         style="report/web/style.css",
-        headline=visible(headline),
-        lede=visible(lede, 1000),
-        gallery=gallery(
-            gallery_item(name, score, _pixels(picture), place=place)
-            for place, (name, score, picture) in enumerate(items, start=1)
-        ),
+        headline=headline,
+        lede=lede,
+        gallery=gallery(shown, ranked=True),
     )
     write_text(path, page)
 

@@ -1,28 +1,35 @@
-"""What a finished run left in its folder, read with distrust.
+"""The files of a finished run, none of which is trusted.
 
-Only `result.json` is needed. Every other file may be missing; one that cannot be read is
-left out and named in `RunFiles.notes`, so that nothing disappears in silence. File names
-may hold anything, also bytes that are not UTF-8.
+Only `result.json` is needed. Every other file may be missing. One that cannot be read is
+left out and named in `RunFiles.notes`. File names may hold anything, also bytes that are
+not UTF-8.
 """
 
 import csv
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float, Float64, Int64, UInt8
 
 from onesided.core.errors import DataError, DataNotFound
-from onesided.metrics.stored import Json as Json
-from onesided.metrics.stored import number as number
-from onesided.metrics.stored import table as table
+from onesided.metrics.stored import Json, listed, number, numbers, table
 
 GROUPS = ("top", "threshold", "bottom", "doubted")
 """Groups of thumbnails in `report.npz`, in the order in which a page shows them."""
+
+UNREADABLE = (
+    *(OSError, ValueError, TypeError, AttributeError, EOFError, RecursionError),
+    *(csv.Error, zipfile.BadZipFile, zlib.error),
+)
+"""What the readers of JSON, CSV and arrays raise for a damaged file."""
+
+Content = TypeVar("Content")
 
 POSITIVE_DECISIONS = frozenset({"positive", "1", "true"})
 
@@ -48,7 +55,7 @@ class RankedPool:
 
 @dataclass(frozen=True)
 class Thumbnails:
-    """A few images with their scores and names, most telling first."""
+    """A few images with their scores and names, in the order in which they are shown."""
 
     images: UInt8[np.ndarray, "n height width channels"]
     scores: Float64[np.ndarray, "n"]
@@ -84,6 +91,11 @@ class RunFiles:
     labelled: Json = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    @property
+    def degenerate(self) -> str:
+        """Why the decisions of this run are worthless, or nothing."""
+        return str(table(self.result.get("pu")).get("degenerate") or "")
+
 
 def read_run(run: Path) -> RunFiles:
     """Read the folder of a finished run.
@@ -94,17 +106,19 @@ def read_run(run: Path) -> RunFiles:
     """
     result = _read_result(run)
     notes: list[str] = []
-    arrays = _read_arrays(run / "report.npz", notes)
+    arrays = _optional(run / "report.npz", _read_arrays, dict[str, np.ndarray](), notes)
+    comparison = _optional(run / "compare.json", _read_json, None, notes)
+    log = _optional(run / "log.jsonl", Path.read_bytes, b"", notes)
     return RunFiles(
         name=run.resolve().name,
         result=result,
-        manifest=table(_read_optional_json(run / "manifest.json", notes)),
-        epochs=_read_log(run / "log.jsonl", notes),
-        ranking=_read_ranking(run / "scores.csv", notes),
+        manifest=table(_optional(run / "manifest.json", _read_json, None, notes)),
+        epochs=_epochs(log.splitlines(), notes),
+        ranking=_optional(run / "scores.csv", _read_ranking, None, notes),
         positive_scores=_positive_scores(arrays),
         thumbnails=_thumbnails(arrays, notes),
         embedding=_embedding(arrays, notes),
-        comparison=_rows(_read_optional_json(run / "compare.json", notes)),
+        comparison=tuple(row for row in listed(comparison) if isinstance(row, dict)),
         notes=tuple(notes),
     )
 
@@ -115,10 +129,10 @@ def _read_result(run: Path) -> Json:
     if not run.is_dir():
         raise DataNotFound(f"There is no run folder {run}. Make one with onesided fit -o {run}.")
     try:
-        result = json.loads(path.read_bytes())
+        result = _read_json(path)
     except FileNotFoundError:
         raise DataNotFound(f"{run} has no result.json; {again}") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except UNREADABLE as error:
         raise DataError(f"{path} cannot be read ({error}); {again}") from None
     if not isinstance(result, dict):
         raise DataError(f"{path} should hold a JSON object and holds something else; {again}")
@@ -127,96 +141,63 @@ def _read_result(run: Path) -> Json:
     return result
 
 
-def _left_out(path: Path, error: object) -> str:
-    return f"{path.name} could not be read ({error}); what is made from it is left out."
-
-
-def _read_optional_json(path: Path, notes: list[str]) -> object:
+def _optional(
+    path: Path, read: Callable[[Path], Content], otherwise: Content, notes: list[str]
+) -> Content:
+    """Return what a file holds; `otherwise` without the file, or with a note if it is damaged."""
     try:
-        return json.loads(path.read_bytes())
+        return read(path)
     except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as error:
-        notes.append(_left_out(path, error))
-        return None
+        return otherwise
+    except UNREADABLE as error:
+        notes.append(f"{path.name} could not be read ({error}); what is made from it is left out.")
+        return otherwise
 
 
-def _rows(comparison: object) -> tuple[Json, ...]:
-    rows = comparison if isinstance(comparison, list) else []
-    return tuple(row for row in rows if isinstance(row, dict))
+def _read_json(path: Path) -> object:
+    return json.loads(path.read_bytes())
 
 
-def _read_log(path: Path, notes: list[str]) -> tuple[Epoch, ...]:
-    try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        notes.append(_left_out(path, error))
-        return ()
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    # allow_pickle=False: an array of objects would run code that came with the file.
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def _read_ranking(path: Path) -> RankedPool | None:
+    scores, called_positive = list[float](), 0
+    # surrogateescape: a file name that is not UTF-8 must not cost the whole table.
+    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        reader = csv.DictReader(file, strict=True)
+        if not {"score", "decision"} <= set(reader.fieldnames or ()):
+            raise ValueError("it has no columns score and decision")
+        for row in reader:
+            scores.append(float(row["score"]))
+            called_positive += row["decision"].strip().lower() in POSITIVE_DECISIONS
+    if not np.isfinite(scores).all():
+        raise ValueError("it holds scores that are not finite numbers")
+    return RankedPool(np.array(scores), called_positive) if scores else None
+
+
+def _epochs(lines: Sequence[bytes], notes: list[str]) -> tuple[Epoch, ...]:
     # A run that was killed after logging an epoch, but before saving it, logs that epoch
-    # again when it resumes. The later row belongs to the state that went on.
+    # again when it resumes. The later row belongs to the model that was kept.
     epochs, broken = dict[tuple[str, str], Epoch](), 0
     for line in lines:
         try:
             row = json.loads(line)
-            epochs[str(row["stage"]), str(row["epoch"])] = _epoch(row)
+            epochs[str(row["stage"]), str(row["epoch"])] = Epoch(
+                stage=str(row["stage"]),
+                loss=numbers(row.get("loss")),
+                watched=numbers(row.get("watched")),
+                share_positive=number(row.get("share_positive")),
+                proxy_auc=number(row.get("proxy_auc")),
+            )
         except (ValueError, TypeError, KeyError, RecursionError):
             broken += 1
     if broken:
-        notes.append(f"{path.name}: {broken} of {len(lines)} lines could not be read.")
+        notes.append(f"log.jsonl: {broken} of {len(lines)} lines could not be read.")
     return tuple(epochs.values())
-
-
-def _epoch(row: Json) -> Epoch:
-    return Epoch(
-        stage=str(row["stage"]),
-        loss=_numbers(row.get("loss")),
-        watched=_numbers(row.get("watched")),
-        share_positive=number(row.get("share_positive")),
-        proxy_auc=number(row.get("proxy_auc")),
-    )
-
-
-def _numbers(entry: object) -> dict[str, float]:
-    values = {str(name): number(value) for name, value in table(entry).items()}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _read_ranking(path: Path, notes: list[str]) -> RankedPool | None:
-    scores, called_positive = list[float](), 0
-    try:
-        # surrogateescape: a file name that is not UTF-8 must not cost the whole table.
-        with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            if not {"score", "decision"} <= set(reader.fieldnames or ()):
-                raise ValueError("it has no columns score and decision")
-            for row in reader:
-                scores.append(float(row["score"]))
-                called_positive += row["decision"].strip().lower() in POSITIVE_DECISIONS
-        if not np.isfinite(scores).all():
-            raise ValueError("it holds scores that are not finite numbers")
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError, AttributeError, csv.Error) as error:
-        notes.append(_left_out(path, error))
-        return None
-    return RankedPool(np.array(scores), called_positive) if scores else None
-
-
-def _read_arrays(path: Path, notes: list[str]) -> Mapping[str, np.ndarray]:
-    try:
-        # allow_pickle=False: an array of objects would run code that came with the file.
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        return {}
-    except (
-        *(OSError, ValueError, EOFError, AttributeError),
-        *(zipfile.BadZipFile, zlib.error),
-    ) as error:
-        notes.append(_left_out(path, error))
-        return {}
 
 
 def _positive_scores(arrays: Mapping[str, np.ndarray]) -> Float64[np.ndarray, "p"] | None:

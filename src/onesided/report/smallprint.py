@@ -1,18 +1,18 @@
-"""What a page ends with: files that were left out, how to repeat the run, and its facts.
+"""The end of a page: files that were left out, how to repeat the run, and its facts.
 
 Every function returns "" when the run has nothing for it.
 """
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from markupsafe import Markup
 
-from onesided.pages.render import render
-from onesided.report.runfiles import Json, RunFiles, number, table
-from onesided.report.wording import duration, visible
+from onesided.metrics.stored import listed, number, table
+from onesided.pages.render import render, visible
+from onesided.report.runfiles import RunFiles
 
-# What keeps the page small when a file is absurdly long.
+# Limits that keep the page small when a file is absurdly long.
 MOST_ROWS = 200
 MOST_FACTS = 100
 
@@ -25,10 +25,10 @@ FACTS = {
     "method": "Method",
     "variant": "Variant",
     "data": "Data",
-    "scenario": "How the data came about",
+    "scenario": "How the data was collected",
     "n_positive": "Labelled positives in training",
     "n_unlabelled": "Unlabelled items in training",
-    "threshold": "Decision threshold",
+    "threshold": "Threshold",
     "threshold_rule": "Rule of the threshold",
     "seed": "Seed",
     "epochs": "Epochs",
@@ -40,68 +40,43 @@ FACTS = {
 
 def skipped(run: RunFiles) -> Markup:
     """Return the files that could not be read and the reason for each, as a table."""
-    entries = listed(run.result, "skipped")
-    if not entries:
-        return Markup()
-    more = len(entries) - MOST_ROWS
-    return render(
-        "report/web/skipped.html",
-        count="1 file" if len(entries) == 1 else f"{len(entries):,} files",
-        rows=[_name_and_reason(entry) for entry in entries[:MOST_ROWS]],
-        more=f"{more:,}" if more > 0 else "",
-    )
-
-
-def _name_and_reason(entry: object) -> tuple[str, str]:
-    pair = entry if isinstance(entry, list) and len(entry) == 2 else [entry, "was skipped"]
-    return visible(pair[0]), visible(pair[1], 200)
+    pairs = [
+        entry if isinstance(entry, list) and len(entry) == 2 else [entry, "was skipped"]
+        for entry in listed(run.result.get("skipped"))
+    ]
+    return render("report/web/skipped.html", pairs=pairs, most=MOST_ROWS) if pairs else Markup()
 
 
 def about(run: RunFiles) -> Markup:
     """Return how to repeat the run, and below it, folded away, everything known about it."""
-    command, facts, manifest = _command(run), _facts(run), _rest(run)
-    if not (command or facts or manifest):
+    facts = {
+        label: _fact(key, run.result[key])
+        for key, label in FACTS.items()
+        if run.result.get(key) is not None
+    }
+    shown = (set(FACTS) & set(run.result)) | {"command"}
+    rest = [(key, value) for key, value in _flat(run.manifest) if key not in shown]
+    command = _command(run.manifest.get("command"))
+    if not (command or facts or rest):
         return Markup()
     return render(
         "report/web/about.html",
-        command=visible(command, 2000),
-        # Buildings that onesided map cut out of images are no data that fit could read.
+        command=command,
+        # fit cannot read the buildings that onesided map cut out of images.
         by_settings=run.result.get("data") != "chips",
         facts=facts,
-        manifest=manifest,
+        manifest=rest[:MOST_FACTS],
     )
 
 
-def _command(run: RunFiles) -> str:
-    command = run.manifest.get("command")
-    typed = _typed(command) if isinstance(command, list) and command else command
-    return typed if isinstance(typed, str) else ""
-
-
-def _typed(words: Sequence[object]) -> str:
-    """Return the words as a person would type them; the path of the program is nobody's wish."""
-    first, *rest = [visible(word, 500) for word in words]
+def _command(command: object) -> str:
+    """Return the words as a person would type them, without the path of the program."""
+    if not isinstance(command, list) or not command:
+        return command if isinstance(command, str) else ""
+    first, *rest = [visible(word, 500) for word in command]
     program = first.replace("\\", "/").rpartition("/")[2]
     name = "onesided" if program in {"onesided", "__main__.py", "onesided.exe"} else first
     return shlex.join([name, *rest])
-
-
-def _facts(run: RunFiles) -> list[tuple[str, str]]:
-    return [
-        (label, _fact(key, run.result[key]))
-        for key, label in FACTS.items()
-        if run.result.get(key) is not None
-    ]
-
-
-def _rest(run: RunFiles) -> list[tuple[str, str]]:
-    """Return what the manifest says beyond the facts."""
-    told = (set(FACTS) & set(run.result)) | {"command"}
-    return [
-        (visible(_capital(key.replace("_", " ")), 60), visible(value, 500))
-        for key, value in _flat(run.manifest)
-        if key not in told
-    ][:MOST_FACTS]
 
 
 def _fact(key: str, value: object) -> str:
@@ -111,12 +86,16 @@ def _fact(key: str, value: object) -> str:
     if key.startswith("n_") and as_number is not None:
         return f"{as_number:,.0f}"
     if key == "threshold_rule":
-        return visible(table(value).get("explained") or value, 500)
-    return visible(SCENARIOS.get(str(value), value) if key == "scenario" else value)
+        return str(table(value).get("explained") or value)
+    return SCENARIOS.get(str(value), str(value)) if key == "scenario" else str(value)
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def duration(seconds: float) -> str:
+    """Return a time span as people say it."""
+    whole = round(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{seconds:.1f} s"
 
 
 def _flat(entries: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -127,9 +106,3 @@ def _flat(entries: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
             yield f"{prefix}{key}", " ".join(str(part) for part in value)
         elif value is not None:
             yield f"{prefix}{key}", value
-
-
-def listed(result: Json, key: str) -> list[object]:
-    """Return a list of the result as it is, and an empty one for everything else."""
-    value = result.get(key)
-    return value if isinstance(value, list) else []

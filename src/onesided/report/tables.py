@@ -1,134 +1,102 @@
-"""The figures of a run as HTML: cards with their assumptions, and a table of methods.
+"""The figures of a run as HTML: cards, estimates beside the truth, and a table of methods.
 
 Every function returns "" when the run has nothing for it.
 """
 
 from collections.abc import Mapping
 
-from onesided.metrics.figure import Figure
-from onesided.metrics.registry import FIGURES, assumption, entry
-from onesided.metrics.registry import shown as shown_in
-from onesided.metrics.stored import Json, number, read_figures, table
-from onesided.metrics.words import (
-    assumptions_of,
-    bias_text,
-    interval_text,
-    missing_texts,
-    number_text,
-    sentence,
-    value_text,
-)
-from onesided.report.runfiles import RunFiles
-from onesided.report.wording import shown
+from markupsafe import Markup
 
-# What keeps the page small when a file is absurdly long.
+from onesided.metrics import words
+from onesided.metrics.figure import Figure
+from onesided.metrics.registry import FIGURES, assumption, entry, shown
+from onesided.metrics.stored import Json, number, numbers, read_figures, table
+from onesided.pages.render import render
+from onesided.report.runfiles import RunFiles
+
+# Limits that keep the page small when a file is absurdly long.
 MOST_ROWS = 200
 MOST_UNKNOWN = 20
 
 
-def cards(found: Mapping[str, Figure]) -> str:
+def cards(found: Mapping[str, Figure]) -> Markup:
     """Return the figures estimated without negatives as cards, and below them what they assume."""
-    unknown = [name for name in found if name not in FIGURES][:MOST_UNKNOWN]
-    names = [*(name for name in found if name in FIGURES), *unknown]
-    told = [found[name] for name in names if found[name].value is not None]
-    missing = "".join(
-        f'<p class="note missing">{shown(text, 1000)}</p>'
-        for text in missing_texts(found[name] for name in names)
-    )
-    if not told:
-        return missing
-    return (
-        '<p class="note">Estimated without any negative labels, unless a card says otherwise. '
-        "Each figure holds only as far as its assumptions, which are listed below.</p>"
-        f'<ul class="cards">{"".join(_card(figure) for figure in told)}</ul>'
-        f"{missing}{_assumptions(told)}"
+    too_many = [name for name in found if name not in FIGURES][MOST_UNKNOWN:]
+    figures = [figure for name, figure in found.items() if name not in too_many]
+    estimated = [figure for figure in figures if figure.value is not None]
+    return render(
+        "report/web/cards.html",
+        figures=estimated,
+        missing=words.missing_texts(figures),
+        assumptions=words.assumptions_of(estimated),
+        words=words,
+        entry=entry,
+        assumption=assumption,
     )
 
 
-def _assumptions(figures: list[Figure]) -> str:
-    items = "".join(f"<li>{shown(each.text, 1000)}</li>" for each in assumptions_of(figures))
-    return f'<div class="part"><h3>Assumptions</h3><ul>{items}</ul></div>'
+def truth(run: RunFiles, found: Mapping[str, Figure]) -> Markup:
+    """Return the estimates beside figures on items of known class.
+
+    The estimates are why a person without negatives can act at all; this table checks them.
+    """
+    matched = number(run.labelled.get("matched"))
+    count = "" if matched is None else f"{matched:,.0f} "
+    sources = {"True, test set": run.result, f"True, {count}labelled items": run.labelled}
+    true = {title: numbers(source.get("test")) for title, source in sources.items()}
+    names = [name for name, each in FIGURES.items() if each.truth]
+    checks = {
+        title: {name: values.get(FIGURES[name].truth) for name in names}
+        for title, values in true.items()
+        if any(FIGURES[name].truth in values for name in names)
+    }
+    rows = [
+        (found.get(name, Figure(name, None)), [check[name] for check in checks.values()])
+        for name in names
+        if any(check[name] is not None for check in checks.values())
+    ]
+    if not rows:
+        return Markup()
+    return render("report/web/truth.html", titles=list(checks), rows=rows, words=words, entry=entry)
 
 
-def _card(figure: Figure) -> str:
-    said, between = sentence(figure), interval_text(figure)
-    assumes = "; ".join(assumption(key).label for key in figure.assumes)
-    pieces = (
-        f"<h3>{shown(entry(figure.name).label, 120)}</h3>",
-        f'<p class="value">{value_text(figure)}</p>',
-        f'<p class="interval">95% interval {between}</p>' if between else "",
-        _gauge(figure) if entry(figure.name).unit == "percent" else "",
-        f'<p class="meaning">{shown(said)}</p>' if said else "",
-        f'<p class="meaning">{bias_text(figure).capitalize()}.</p>' if figure.bias else "",
-        f'<p class="assumes">Assumes: {shown(assumes, 1000)}</p>' if assumes else "",
-    )
-    return f'<li class="card">{"".join(pieces)}</li>'
-
-
-def _gauge(figure: Figure) -> str:
-    """Return a track from 0 to 1 with the interval and the value on it."""
-    value = figure.value or 0.0
-    ends = [value if end is None else end for end in (figure.low, figure.high)]
-    low, high, at = (min(1.0, max(0.0, number)) for number in (*ends, value))
-    position = f"--low:{low:.4f};--high:{high:.4f};--at:{at:.4f}"
-    return f'<div class="gauge" style="{position}" aria-hidden="true"><i></i><b></b></div>'
-
-
-def comparison(run: RunFiles) -> str:
+def comparison(run: RunFiles) -> Markup:
     """Return one row per run that was compared; columns that no row fills are left out."""
     rows = [(row, _measurements(row)) for row in run.comparison[:MOST_ROWS]]
-    filled = {key for _, values in rows for key in values}
     titles = {
-        "Against the truth": [("test", name) for name in shown_in("truth")],
-        "Without negatives": [("pu", name) for name in shown_in("comparison")],
+        "Against the truth": [("test", name) for name in shown("truth")],
+        "Without negatives": [("pu", name) for name in shown("comparison")],
     }
     groups = {
-        title: {key: entry(key[1]).label for key in keys if key in filled}
+        title: [key for key in keys if any(key in values for _, values in rows)]
         for title, keys in titles.items()
     }
-    keys = [key for columns in groups.values() for key in columns]
-    own = (run.result.get("method"), run.result.get("seed"))
-    body = []
-    for row, values in rows:
-        opening = '<tr class="own">' if (row.get("method"), row.get("seed")) == own else "<tr>"
-        cells = "".join(f"<td>{values.get(key, '-')}</td>" for key in keys)
-        body.append(f"{opening}{_name(row)}{cells}</tr>")
-    if not keys:
-        return ""
-    return (
-        '<p class="note">The same data for every row; this run is set in bold.</p>'
-        '<div class="scroll" role="region" aria-labelledby="comparison" tabindex="0">'
-        '<table aria-labelledby="comparison">'
-        f"<thead>{_heads(groups)}</thead><tbody>{''.join(body)}</tbody></table></div>"
+    columns = [key for keys in groups.values() for key in keys]
+    if not columns:
+        return Markup()
+    return render(
+        "report/web/comparison.html",
+        groups={title: len(keys) for title, keys in groups.items() if keys},
+        labels=[entry(name).label for _, name in columns],
+        rows=[
+            {
+                "method": row.get("method", ""),
+                "seed": row.get("seed", ""),
+                "degenerate": table(row.get("pu")).get("degenerate"),
+                "own": all(row.get(key) == run.result.get(key) for key in ("method", "seed")),
+                "cells": [values.get(key, "-") for key in columns],
+            }
+            for row, values in rows
+        ],
     )
-
-
-def _heads(groups: Mapping[str, Mapping[tuple[str, str], str]]) -> str:
-    tops = "".join(
-        f'<th scope="colgroup" colspan="{len(columns)}">{title}</th>'
-        for title, columns in groups.items()
-        if columns
-    )
-    labels = [label for columns in groups.values() for label in columns.values()]
-    heads = "".join(f'<th scope="col">{label}</th>' for label in labels)
-    first = "".join(f'<th scope="col" rowspan="2">{label}</th>' for label in ("Method", "Seed"))
-    return f"<tr>{first}{tops}</tr><tr>{heads}</tr>"
 
 
 def _measurements(row: Json) -> dict[tuple[str, str], str]:
-    test = {name: number(value) for name, value in table(row.get("test")).items()}
+    figures = read_figures(row).values()
     return {
-        **{("test", key): number_text(key, each) for key, each in test.items() if each is not None},
         **{
-            ("pu", name): value_text(figure)
-            for name, figure in read_figures(row).items()
-            if figure.value is not None
+            ("test", key): words.number_text(key, each)
+            for key, each in numbers(row.get("test")).items()
         },
+        **{("pu", each.name): words.value_text(each) for each in figures if each.value is not None},
     }
-
-
-def _name(row: Json) -> str:
-    degenerate = table(row.get("pu")).get("degenerate")
-    mark = ' <span class="bad">degenerate</span>' if degenerate else ""
-    seed = shown(row.get("seed", ""), 30)
-    return f'<th scope="row">{shown(row.get("method", ""), 60)}{mark}</th><td>{seed}</td>'
