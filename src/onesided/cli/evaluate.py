@@ -1,4 +1,4 @@
-"""`onesided evaluate`: what a run found, where it cuts, and how it compares with the truth."""
+"""`onesided evaluate`: figures of a finished run, its threshold, and true labels."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ def evaluate(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell how a finished run did, or give it another threshold.
+    """Show the figures of a finished run, or set another threshold.
 
     Without --labels from held-out P and U, without negatives; with it against the truth.
     A threshold is stored with the model, for rank and for the report; labels never choose it.

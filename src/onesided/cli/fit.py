@@ -1,4 +1,4 @@
-"""`onesided fit`: train, or go on training, and leave a run folder behind."""
+"""`onesided fit`: train a model, or resume its training, in a run folder."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

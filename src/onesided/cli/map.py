@@ -122,7 +122,7 @@ def map(
     """Score every building of a place from a few that are marked as damaged.
 
     Writes a GeoPackage and GeoJSON, a style, summary.csv and map.html. The same command
-    goes on where it was stopped.
+    resumes a stopped map.
 
     Example: onesided map --image post.tif --footprints buildings.gpkg --positives ids.csv
     -o damage.gpkg

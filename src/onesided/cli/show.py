@@ -77,12 +77,12 @@ def counting(what: str, *, quiet: bool) -> Iterator["Counter"]:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[status]}"),
     )
     # Into a file or pipe, a bar that moves would only leave blank lines.
     hidden = quiet or not notes.is_terminal
     with Progress(*columns, console=notes, disable=hidden, transient=True) as progress:
-        yield Counter(progress, progress.add_task(what, total=None, told=""))
+        yield Counter(progress, progress.add_task(what, total=None, status=""))
 
 
 class Counter(Phase):
@@ -98,12 +98,12 @@ class Counter(Phase):
     def epoch(self, row: Mapping[str, Any]) -> None:
         """Show what held-out P and U said after an epoch, and ring the live alarm."""
         share, auc = row.get("share_positive"), row.get("proxy_auc")
-        told = f"epoch {row['epoch'] + 1}"
+        status = f"epoch {row['epoch'] + 1}"
         if share is not None and auc is not None:
-            told += f" · proxy AUC {auc:.3f} · {share:.0%} of U called positive"
+            status += f" · proxy AUC {auc:.3f} · {share:.0%} of U called positive"
             if not 0.001 <= share <= 0.99:
-                told += " · everything or nothing!"
-        self.progress.update(self.task, told=told)
+                status += " · everything or nothing!"
+        self.progress.update(self.task, status=status)
 
 
 def result_tables(result: Mapping[str, Any]) -> list[Table]:
@@ -133,15 +133,15 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
     table.add_column("figure")
     table.add_column("value", justify="right")
     table.add_column("95 % interval", justify="right")
-    told = [figure for figure in figures if figure.value is not None]
-    for figure in told:
+    known = [figure for figure in figures if figure.value is not None]
+    for figure in known:
         table.add_row(entry(figure.name).label, value_text(figure), interval_text(figure))
-    biased = {figure.bias: bias_text(figure) for figure in told if figure.bias}
+    biased = {figure.bias: bias_text(figure) for figure in known if figure.bias}
     lines = [
         *missing_texts(figures),
         *(f"{BOUND[bias].strip().capitalize()}: {text}." for bias, text in biased.items()),
         "Assumptions:",
-        *(f"- {each.text}" for each in assumptions_of(told)),
+        *(f"- {each.text}" for each in assumptions_of(known)),
     ]
     table.caption, table.caption_justify = "\n".join(map(visible, lines)), "left"
     return table
@@ -182,12 +182,12 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(title, justify="right")
     for row in rows:
         figures = read_figures(row)
-        told = [figures.get(name, Figure(name, None)) for name in names]
+        cells = [figures.get(name, Figure(name, None)) for name in names]
         alarm = " (degenerate)" if (row["pu"] or {}).get("degenerate") else ""
         table.add_row(
             row["method"] + alarm,
             *(number_text(name, (row["test"] or {}).get(name)) for name in tests),
-            *("-" if figure.value is None else value_text(figure) for figure in told),
+            *("-" if figure.value is None else value_text(figure) for figure in cells),
             f"{row['seconds']:.0f}",
         )
     return table

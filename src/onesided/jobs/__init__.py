@@ -1,5 +1,5 @@
 """Whole jobs: settings and data in, a result out. Every door (command, Python) calls these.
 
-A job takes what a person gives (paths, names, numbers), tells a `Monitor` what happens, and
-returns a frozen result. It prints nothing, and exits nowhere.
+A job takes paths, names and numbers, reports to a `Monitor`, and returns a frozen result. It
+prints nothing and never exits.
 """

@@ -1,4 +1,4 @@
-"""What was chosen for this data, in one line each, told before training starts."""
+"""What was chosen for this data, one line each, printed before training starts."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ MOST_SKIPPED = 5
 
 
 def choices(problem: Problem, preset: str | None) -> list[str]:
-    """Return what a run will do, so that a person can stop it before it does."""
+    """Return what a run will do, so that a person can stop it in time."""
     config, split = problem.config, problem.split
     card, train = config.method.card, config.train
     labelled = int(split.train.labelled.sum())

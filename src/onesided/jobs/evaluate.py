@@ -1,4 +1,4 @@
-"""What a run found, where it cuts, how it compares with the truth: `onesided evaluate`."""
+"""Figures of a finished run, another threshold, true labels: the job of `onesided evaluate`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from onesided.run.folder import read_result
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a finished run did.
+    """The figures of a finished run.
 
     Attributes:
         result: The content of `result.json`: figures from held-out P and U, without negatives.
@@ -34,7 +34,7 @@ def evaluate(
     threshold: float | str | None = None,
     monitor: Monitor | None = None,
 ) -> Evaluation:
-    """Tell how a finished run did, or give it another threshold.
+    """Return the figures of a finished run, or give it another threshold.
 
     A threshold is stored with the model, for `rank` and for the report; labels never choose it.
 
@@ -48,7 +48,7 @@ def evaluate(
         run: Folder of a finished run.
         labels: CSV file of true classes: item (or path) and label.
         threshold: A number, or a rule such as "recall=0.9"; None leaves it as it is.
-        monitor: Told what happens.
+        monitor: Receives notices and progress.
     """
     run, monitor = Path(run), monitor or Monitor()
     result = read_result(run) if threshold is None else _move(run, threshold, monitor)
@@ -69,7 +69,7 @@ def report(run: PathLike, *, labels: PathLike | None = None) -> Path:
 
 
 def _move(run: Path, threshold: float | str, monitor: Monitor) -> dict[str, Any]:
-    """Store another threshold, write the report again, and tell the reason."""
+    """Store another threshold, write the report again, and report the reason."""
     result = move_thresholds(run, parse_rule(threshold))
     page = write_report(run)
     monitor.note(result["threshold_rule"]["explained"])

@@ -1,4 +1,4 @@
-"""Train, or go on training, and leave a run folder behind: the job of `onesided fit`."""
+"""Train a model, or resume its training, in a run folder: the job of `onesided fit`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,13 +38,13 @@ from onesided.run.problem import Problem, build_problem
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a training found.
+    """The result of a training.
 
     Attributes:
-        folder: The run folder: model, ranked pool (`scores.csv`), report and all the rest.
+        folder: The run folder: model, ranked pool (`scores.csv`), report, log, settings.
         result: The content of `result.json`.
-        comparison: A row for this method and for each that was trained beside it; empty where
-            nothing was compared.
+        comparison: A row for this method and each method that was trained beside it; empty
+            without `compare`.
         report: The page for people.
     """
 
@@ -55,7 +55,7 @@ class FitResult:
 
     @property
     def degenerate(self) -> str | None:
-        """Why the model is of no use: it calls everything or nothing positive. Else None."""
+        """The reason, if the model calls everything or nothing positive; else None."""
         return RunResult(self.folder, dict(self.result)).degenerate
 
 
@@ -90,7 +90,7 @@ def fit(
 ) -> FitResult:
     """Train a model from a few positives and an unlabelled pool, and write its run folder.
 
-    The same call goes on where a stopped one was, to the bit; a finished run is only read.
+    The same call resumes a stopped run, to the bit; a finished run is only read.
 
     Example:
         >>> import onesided
@@ -102,22 +102,22 @@ def fit(
 
     Args:
         positives: Folder of positives.
-        unlabelled: Folder of everything else.
+        unlabelled: Folder of the unlabelled pool.
         output: Run folder to write.
-        negatives: Folder of known negatives, to learn from too.
+        negatives: Folder of known negatives; methods that can are trained on some of them.
         test: Folder with `positive` and `negative`, for reporting only.
         table: Instead of folders, a CSV file: label, and path or numbers.
         data: Instead of both, a data set by name.
         root: Folder of that data set.
         method: Name of the method, see `onesided methods`.
         compare: Names of methods to train beside it, on the same split.
-        preset: How much to spend; None means quick, or nothing but `config` where that is given.
+        preset: How much time to spend; None means quick, or no preset if `config` is given.
         epochs: Passes over the data; None lets the preset choose.
         seed: Seed of the run.
         backbone: Network.
         weights: A .safetensors file to start from.
         freeze: Train only a head, on features of a frozen network.
-        prior: Share of positives among the unlabelled, or how to find it.
+        prior: Share of positives among the unlabelled, or how to estimate it.
         threshold: A number, or a rule such as "recall=0.9".
         config: TOML file, for example a run's config.toml.
         settings: Further settings by table; they win over what the other parameters say.
@@ -126,7 +126,7 @@ def fit(
         tolerate: Share of unreadable files to accept.
         cache: Folder for decoded images; several runs share it.
         overwrite: Replace another run in the output folder.
-        monitor: Told what happens.
+        monitor: Receives notices and progress.
     """
     folders = {"-p": positives, "-u": unlabelled, "-n": negatives}
     others = {"--root": root, "--test": test, "--tolerate": tolerate, "--cache": cache}
@@ -176,7 +176,7 @@ def fit_settings(
     overwrite: bool = False,
     monitor: Monitor,
 ) -> FitResult:
-    """Train by settings: what is wrong with them is told before anything is read."""
+    """Train by settings; wrong ones are refused before any data is read."""
     plans = [plan_run(given, preset)]
     for name in compared_names(compare, plans[0].checked.method_name):
         plans.append(plan_run(baseline_settings(given, name), preset))
@@ -198,13 +198,13 @@ def fit_settings(
 
 
 def check_before_reading(plan: Plan) -> None:
-    """Refuse a device or a file of weights that is not there, before hours are spent."""
+    """Refuse a missing device or weights file before any data is read."""
     choose_device(plan.checked.train.device)
     plan.checked.backbone.weights_file()
 
 
 def watcher(phase: Phase) -> Watcher:
-    """Return what training tells, as a phase shows it."""
+    """Return a watcher that reports training steps to a phase."""
     return Watcher(step=phase.step, epoch=phase.epoch, embed=phase)
 
 
@@ -228,7 +228,7 @@ def _train_all(problems: Sequence[Problem], place: Place, monitor: Monitor) -> F
 
 
 def _is_older(page: Path, source: Path) -> bool:
-    """Whether the page has to be written: never again for a run that was finished before."""
+    """Return whether the page must be written; not again for a run that was finished before."""
     if not source.exists():
         return False
     return not page.exists() or page.stat().st_mtime_ns < source.stat().st_mtime_ns

@@ -1,4 +1,4 @@
-"""See buildings, train or take a model, score, write: the job of `onesided map`."""
+"""Score every building of an area: the job of `onesided map`."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -40,7 +40,7 @@ class MapResult:
     Attributes:
         table: Every building with its score, rank, decision and role.
         summary: Counts and figures.
-        warnings: What has to be known about them.
+        warnings: What limits them.
         files: What was written, the file that was asked for first.
         folder: The run folder.
     """
@@ -91,7 +91,7 @@ def map_buildings(
     """Score every building of a place from a few that are marked as damaged.
 
     Writes a GeoPackage and GeoJSON, a style for QGIS, summary.csv and map.html. The same call
-    goes on where a stopped one was.
+    resumes a stopped one.
 
     Example:
         >>> import onesided
@@ -127,10 +127,10 @@ def map_buildings(
         backbone: Network.
         weights: A .safetensors file to start from.
         freeze: Train only a head, on features of a frozen network.
-        prior: Share of damaged buildings among the rest, or how to find it.
+        prior: Share of damaged buildings among the unmarked, or how to estimate it.
         settings: Further settings by table; they win over what the other parameters say.
         overwrite: Replace another run in the run folder.
-        monitor: Told what happens.
+        monitor: Receives notices and progress.
     """
     sources = MapSources(
         image=_path(image),
@@ -176,9 +176,9 @@ def map_buildings(
             monitor=monitor or Monitor(),
         )
         if model is None:
-            return job.train_and_draw(given, preset or "quick", overwrite=overwrite)
+            return job.train_and_map(given, preset or "quick", overwrite=overwrite)
         check_goes_with_model(given, preset)
-        return job.draw_by_model(Path(model), given.get("prior"))
+        return job.map_by_model(Path(model), given.get("prior"))
 
 
 def _path(given: PathLike | None) -> Path | None:
@@ -187,7 +187,7 @@ def _path(given: PathLike | None) -> Path | None:
 
 @dataclass(frozen=True)
 class _Job:
-    """One map: what was asked for, and where it goes."""
+    """One map: its inputs, its output files and its run folder."""
 
     sources: MapSources
     files: MapFiles
@@ -196,9 +196,9 @@ class _Job:
     stack: ExitStack
     monitor: Monitor
 
-    def train_and_draw(self, given: Settings, preset: str, *, overwrite: bool) -> MapResult:
-        """Train on the marked buildings against all others, and draw the map."""
-        # What is wrong is told at once, not after an hour of cutting.
+    def train_and_map(self, given: Settings, preset: str, *, overwrite: bool) -> MapResult:
+        """Train on the marked buildings against all others, and write the map."""
+        # Bad settings are refused now, not after an hour of cutting.
         plan = plan_run(given, preset)
         check_before_reading(plan)
         place = check_place(self.folder, overwrite=overwrite)
@@ -217,17 +217,17 @@ class _Job:
         write_cutting(self.folder, prepared.stretches, wanted.margin)
         write_report(self.folder)
         held_out = held_out_rows(loaded.split, len(chips.values))
-        return self._draw(
+        return self._write(
             prepared,
             chips,
             score_chips(self.folder, buildings, chips, marked=prepared.marked, held_out=held_out),
             prior=PriorUsed.of_result(result),
             unseen=False,
-            told=(*loaded.notices, *result["warnings"]),
+            notices=(*loaded.notices, *result["warnings"]),
         )
 
-    def draw_by_model(self, model: Path, prior: object | None) -> MapResult:
-        """Draw the map by a model that was trained before."""
+    def map_by_model(self, model: Path, prior: object | None) -> MapResult:
+        """Write the map by a model that was trained before."""
         known = None if prior is None else check_prior(prior)
         _, description = load_model(model)
         cutting, sources = read_cutting(model), self.sources
@@ -238,10 +238,10 @@ class _Job:
         check_images_fit(prepared, model, description, cutting)
         chips = self._cut(prepared, description.sample_shape[-1])
         nothing = np.zeros(len(chips.values), bool)
-        told = (
+        elsewhere = (
             "Scored by a model that was trained elsewhere: look at some buildings of each decision."
         )
-        return self._draw(
+        return self._write(
             prepared,
             chips,
             score_chips(
@@ -249,14 +249,16 @@ class _Job:
             ),
             prior=PriorUsed(known, None, None, "given") if isinstance(known, float) else None,
             unseen=True,
-            told=(told,),
+            notices=(elsewhere,),
         )
 
     def _cut(self, prepared: MarkedScene, size: int) -> Chips:
         for sentence in prepared.warnings:
             self.monitor.warn(sentence)
         self.files.make_folder()
-        self.stack.enter_context(working_in(self.folder))  # or another map cuts into these chips
+        self.stack.enter_context(
+            working_in(self.folder)
+        )  # so that no second map cuts into these chips
         with self.monitor.phase("cutting out buildings") as phase:
             chips = cut_chips(prepared.scene, self.folder / CHIPS, size=size, progress=phase)
         names, reasons = prepared.scene.buildings.names, list(chips.reasons.items())
@@ -266,7 +268,7 @@ class _Job:
             self.monitor.note(f"And {len(reasons) - MOST_SKIPPED} more, see summary.csv.")
         return chips
 
-    def _draw(
+    def _write(
         self,
         prepared: MarkedScene,
         chips: Chips,
@@ -274,18 +276,18 @@ class _Job:
         *,
         prior: PriorUsed | None,
         unseen: bool,
-        told: Sequence[str],
+        notices: Sequence[str],
     ) -> MapResult:
         summary = summarise(table, prior=prior, truth=self.truth, unseen=unseen)
         alarm = (summary.degenerate,) if summary.degenerate else ()
-        every = (*alarm, *prepared.warnings, *told, *summary.warnings)
+        every = (*alarm, *prepared.warnings, *notices, *summary.warnings)
         warnings = tuple(dict.fromkeys(every))
         write_files(self.files, table, chips, prepared, summary, warnings)
         return MapResult(table, summary, warnings, tuple(self.files.paths()), self.folder)
 
 
 def check_goes_with_model(given: Settings, preset: str | None) -> None:
-    """Refuse settings of a training where a finished model is used."""
+    """Refuse training settings where a finished model is used."""
     trained = {"data": {"name": "chips"}}
     asked = given if preset is None else {**given, "preset": preset}
     for key, value in asked.items():

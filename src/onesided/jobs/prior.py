@@ -1,4 +1,4 @@
-"""How many of the unlabelled are positive, with intervals and doubts: `onesided prior`."""
+"""Estimates of the class prior, with intervals and warnings: the job of `onesided prior`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from onesided.run.prior import ESTIMATORS, bbe_prior, kernel_prior
 
 @dataclass(frozen=True)
 class PriorEstimates:
-    """Estimates of one share by several estimators, and what speaks against them."""
+    """Estimates of the class prior by several estimators, and warnings about them."""
 
     estimates: tuple[PriorEstimate, ...]
     warnings: tuple[str, ...]
@@ -45,14 +45,14 @@ def estimate_prior(
 
     Args:
         positives: Folder of positives.
-        unlabelled: Folder of everything else.
+        unlabelled: Folder of the unlabelled pool.
         table: Instead of folders, a CSV file: label, and path or numbers.
         data: Instead of both, a data set by name.
         root: Folder of that data set.
         estimators: Some of km2, km1, bbe.
         settings: Further settings by table, such as {"data": {"held_out": 0.3}}.
         seed: Seed of draws and of the short training that BBE reads.
-        monitor: Told what happens.
+        monitor: Receives notices and progress.
     """
     for name in estimators:
         if name not in ESTIMATORS:

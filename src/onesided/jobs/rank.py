@@ -26,7 +26,7 @@ def rank(
 ) -> Ranking:
     """Score every item of a folder or table with a trained model; write them best first.
 
-    The same call goes on where a stopped one was.
+    The same call resumes a stopped one.
 
     Example:
         >>> import onesided
@@ -41,7 +41,7 @@ def rank(
         top: Only the best so many are written; None writes all.
         page: HTML file with thumbnails of the best, if one is wanted.
         tolerate: Share of unreadable files to accept.
-        monitor: Told what happens.
+        monitor: Receives notices and progress.
     """
     run, items, output = Path(run), Path(items), Path(output)
     page = None if page is None else Path(page)
