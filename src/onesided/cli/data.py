@@ -118,10 +118,10 @@ def prepare(
         )
     with counting(f"preparing {name}", quiet=quiet or as_json) as counter:
         prepared = entry.by_hand.prepare(root, counter)
-    _show(prepared, as_json=as_json, quiet=quiet)
+    _show_prepared(prepared, as_json=as_json, quiet=quiet)
 
 
-def _show(prepared: "PreparedFiles", *, as_json: bool, quiet: bool) -> None:
+def _show_prepared(prepared: "PreparedFiles", *, as_json: bool, quiet: bool) -> None:
     """Print what became of the files."""
     from onesided.cli.show import note, print_json, say
     from onesided.jobs.choices import skipped_lines
@@ -133,8 +133,8 @@ def _show(prepared: "PreparedFiles", *, as_json: bool, quiet: bool) -> None:
         return
     for line in skipped_lines(prepared.skipped):
         note(line, quiet=quiet)
-    counts = {str(prepared.folder): prepared.counts, "Left out": prepared.left_out}
-    for title, counted in counts.items():
+    lines = {str(prepared.folder): prepared.counts, "Left out": prepared.left_out}
+    for title, counted in lines.items():
         if counted and not quiet:
             say(f"{title}: {', '.join(f'{count} {what}' for what, count in counted.items())}.")
 
