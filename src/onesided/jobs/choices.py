@@ -21,7 +21,7 @@ def choices(problem: Problem, preset: str | None) -> list[str]:
         f"Method: {card.title}, learning rate {train.learning_rate:g}.",
         f"Preset: {preset or 'none, all settings are given'}; {count(train.epochs, 'epoch')} "
         f"of batches of {train.batch_size}.",
-        _network_line(config, split.sample_shape),
+        _backbone_line(config, split.sample_shape),
         *_prior_lines(config),
         *_negative_lines(problem),
     ]
@@ -49,12 +49,12 @@ def _prior_lines(config: RunConfig) -> list[str]:
     return [f"{title} needs no prior; {prior} serves the {cut}estimates only."]
 
 
-def _network_line(config: RunConfig, shape: Sequence[int]) -> str:
+def _backbone_line(config: RunConfig, shape: Sequence[int]) -> str:
     if config.backbone.name != "auto":
-        return f"Network: {config.backbone.in_words(shape)}."
+        return f"Backbone: {config.backbone.in_words(shape)}."
     name, kind = ("small", "images") if len(shape) == 3 else ("mlp", "vectors")
     chosen = config.backbone.model_copy(update={"name": name})
-    return f"Network: {chosen.in_words(shape)}, chosen for {kind}."
+    return f"Backbone: {chosen.in_words(shape)}, chosen for {kind}."
 
 
 def _size_line(config: RunConfig, shape: Sequence[int]) -> str:
