@@ -178,7 +178,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Items) -> np.ndarray:
         """Return the class of every sample, one of `classes_`."""
-        positive = self._predictor.decisions(self._scores(X))
+        scores = self._scores(X)
+        positive = self._predictor.decisions(scores)
         classes: np.ndarray = self.classes_[positive.astype(np.int64)]
         return classes
 
