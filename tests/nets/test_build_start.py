@@ -61,7 +61,7 @@ def test_a_frozen_network_is_learned_on_by_an_mlp() -> None:
 
 
 def test_a_backbone_without_weights_cannot_be_frozen() -> None:
-    with pytest.raises(ConfigError, match="needs pretrained weights before"):
+    with pytest.raises(ConfigError, match="needs pretrained weights"):
         BackboneConfig.from_settings({"freeze": True})
     assert BackboneConfig(freeze=True, weights="mine.safetensors")
 
