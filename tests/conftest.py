@@ -36,6 +36,13 @@ settings.load_profile("repeatable" if os.environ.get("CI") else "local")
 # Test processes run side by side, and threads of several would fight over the cores.
 torch.set_num_threads(1)
 
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Give every test one thread: starting numba sets those of torch to all cores."""
+    torch.set_num_threads(1)
+
+
 Worker = Callable[[], Mapping[str, Tensor]]
 """What each process does; a function of a module, so that a new process can import it."""
 

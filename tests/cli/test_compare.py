@@ -76,7 +76,7 @@ def test_a_threshold_moves_in_all_of_them(compared: Path) -> None:
     [
         ("ncpu,nnpuu", ["'nnpuu'", "nnpu"]),
         ("ncpu,ce", ["ce", "method of the run itself"]),
-        (" , ", ["names no method"]),
+        (" , ", ["--compare names nothing"]),
         ("lagam", ["LaGAM needs a small clean set", "-n"]),
         ("supervised", ["Supervised needs the true class"]),
     ],

@@ -180,7 +180,7 @@ def test_supervised_learning_of_own_data_is_refused_with_the_reason(small: Path)
     [
         (["path,label"], ["no row is positive; found no rows"]),
         (["path,label", "P/red00.png,positive"], ["no row is unlabelled; found positive"]),
-        (["path,label", "P/red00.png,1"], ["line 2", "'1'", "positive, unlabelled, negative"]),
+        (["path,label", "P/red00.png,1"], ["line 2", "'1'", "positive, unlabelled or negative"]),
         (["path", "P/red00.png"], ["no column 'label'"]),
         ([""], ["empty", "path,label"]),
         (["label,x", "positive,nan"], ["line 2", "column 'x'", "'nan'"]),

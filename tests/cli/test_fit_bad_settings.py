@@ -19,7 +19,7 @@ NOWHERE = ("-p", "no-such-folder", "-u", "no-such-folder", "--quiet")
         ("--set trains.epochs=5", "unknown setting 'trains'. Did you mean 'train'?"),
         ("--set train.epochs=many", "epochs: Input should be a valid integer"),
         ("--set train.batch_size=0", "batch_size"),
-        ("--set train.schedule=linear", "'seven-sixteenths' or 'constant'"),
+        ("--set train.schedule=linear", "'seven-sixteenths', 'constant'"),
         ("--set data.scenario=cohort", "'case-control' or 'single-set'"),
         ("--set data.held_out=1", "held_out"),
         ("--set train=5", "train is 5, but it is a table of settings"),
@@ -81,7 +81,7 @@ def test_a_graphics_card_that_is_not_there_is_told(shared_data: Path, tmp_path: 
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU, so asking for one is no mistake here")
     outcome = fit(shared_data, tmp_path / "run", "--device", "cuda")
-    assert_refused(outcome, "torch sees no GPU", "--device auto")
+    assert_refused(outcome, "torch finds no GPU", "--device auto")
     assert not (tmp_path / "run").exists()
 
 

@@ -1,8 +1,6 @@
 """The examples in the docstrings of the package's functions run as they are written."""
 
 import doctest
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,30 +12,28 @@ from tests.geo.fakes import write_geotiff_scene
 FUNCTIONS = ("fit", "evaluate", "rank", "estimate_prior", "map_buildings", "PUClassifier")
 
 
-@pytest.fixture(scope="module")
-def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with what the examples speak of; they follow one another, as in a session."""
-    folder, before = tmp_path_factory.mktemp("session"), Path.cwd()
-    scene = write_geotiff_scene(folder / "scene", seed=1, size=512, buildings=72)
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the examples name."""
+    scene = write_geotiff_scene(tmp_path / "scene", seed=1, size=512, buildings=72)
     for name, path in (("post.tif", scene.post), ("buildings.gpkg", scene.gpkg)):
-        path.rename(folder / name)
-    scene.positives.rename(folder / "damaged.csv")
+        path.rename(tmp_path / name)
+    scene.positives.rename(tmp_path / "damaged.csv")
     for number in range(12):
-        draw(folder / "images" / f"{number}.png", number)
-    os.chdir(folder)
-    yield folder
-    os.chdir(before)
+        draw(tmp_path / "images" / f"{number}.png", number)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_an_example_does_what_it_says(name: str, workplace: Path) -> None:
-    function = getattr(onesided, name)
-    found = [test for test in doctest.DocTestFinder(recurse=False).find(function, name)]
-    assert sum(len(test.examples) for test in found) >= 2, f"{name} has no example"
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    for test in found:
-        runner.run(test)
-    assert runner.summarize(verbose=False).failed == 0
+@pytest.mark.usefixtures("workplace")
+def test_the_examples_do_what_they_say_one_after_the_other() -> None:
+    for name in FUNCTIONS:
+        found = doctest.DocTestFinder(recurse=False).find(getattr(onesided, name), name)
+        assert sum(len(test.examples) for test in found) >= 2, f"{name} has no example"
+        runner = doctest.DocTestRunner()
+        for test in found:
+            runner.run(test)
+        assert runner.summarize(verbose=False).failed == 0, name
 
 
 def test_everything_exported_is_there_and_says_what_it_does() -> None:

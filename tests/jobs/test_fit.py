@@ -1,6 +1,8 @@
 """One training walks the line once: nothing is read, checked, divided or validated twice."""
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 import onesided
+from onesided.core.errors import ConfigError
 from onesided.core.monitor import Monitor
 from onesided.jobs import fit as job
 from onesided.run import embed as embedding
@@ -121,3 +124,48 @@ def test_a_monitor_is_told_what_was_chosen_and_every_phase(data: Path, tmp_path:
     train(data, tmp_path / "run", monitor=monitor)
     assert monitor.phases == ["reading", "training nnPU"]
     assert "Method: nnPU, learning rate 0.05." in monitor.notes
+
+
+def test_a_list_of_methods_may_be_words_with_commas_between_them(
+    data: Path, tmp_path: Path
+) -> None:
+    found = train(data, tmp_path / "run", compare="ce, upu", prior=0.4)
+    assert [row["method"] for row in found.comparison] == ["nnpu", "ce", "upu"]
+    with pytest.raises(ConfigError, match="--compare names nothing"):
+        train(data, tmp_path / "other", compare=[])
+    with pytest.raises(ConfigError, match="--estimator names nothing"):
+        onesided.estimate_prior(data="toy-vectors", estimators=",")
+
+
+def test_a_prior_refuses_settings_that_it_would_ignore() -> None:
+    with pytest.raises(ConfigError, match="a setting of train was given"):
+        onesided.estimate_prior(data="toy-vectors", settings={"train": {"epochs": 3}})
+
+
+@pytest.mark.parametrize("limits", [{"top": 0}, {"top": -1}, {"tolerate": 5}])
+def test_a_ranking_refuses_limits_that_make_no_sense(limits: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    with pytest.raises(ConfigError, match="expected"):
+        onesided.rank(tmp_path, tmp_path, tmp_path / "ranked.csv", **limits)
+
+
+def test_a_report_is_written_without_torch(data: Path, tmp_path: Path) -> None:
+    train(data, tmp_path / "run")
+    code = f"""
+import sys
+from onesided.jobs.report import report
+report({str(tmp_path / "run")!r})
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_run_of_an_earlier_version_is_the_same_run_and_opens(data: Path, tmp_path: Path) -> None:
+    found = train(data, tmp_path / "run", method="ce")
+    # Made by version 0.1.0 as it was before the settings were renamed.
+    split = json.loads((tmp_path / "run" / "manifest.json").read_text())["split_hash"]
+    assert split == "8f834965d8b58fc9dc79fb8c61ba1f90fbc30817f830dd1bfd5385bcca4f77f7"
+    config = tmp_path / "run" / "config.toml"
+    text = config.read_text().replace("[backbone]", "[network]")
+    config.write_text(text.replace("freeze = false", 'trained = "all"'))
+    loaded = onesided.PUClassifier.load(found.folder)
+    assert loaded.backbone == "auto"

@@ -105,7 +105,7 @@ def fit(
         data=data,
         root=root,
         method=method,
-        compare=None if compare is None else compare.split(","),
+        compare=compare,
         preset=preset,
         epochs=epochs,
         seed=seed,

@@ -49,7 +49,7 @@ def prior(
         table=table,
         data=data,
         root=root,
-        estimators=[name.strip() for name in estimator.split(",") if name.strip()],
+        estimators=estimator,
         settings=settings_of(assignments),
         seed=seed,
         monitor=Terminal(quiet=quiet or as_json),

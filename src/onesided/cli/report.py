@@ -22,7 +22,7 @@ def report(
     Example: onesided report runs/quake
     """
     from onesided.cli.show import print_json, say
-    from onesided.jobs.evaluate import report as write_report
+    from onesided.jobs.report import report as write_report
 
     path = write_report(run, labels=labels)
     if as_json:

@@ -249,16 +249,15 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if "_predictor" in state:
-            state["_predictor"] = packed(state["_predictor"], state["_model"])
+            state["_predictor"] = packed(state["_predictor"], state.pop("_model"))
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_predictor" in state:
             # It may have been trained on a GPU that this machine lacks.
-            self._predictor = unpacked(
-                state["_predictor"], "cpu" if self.device == "cpu" else "auto"
-            )
+            device = "cpu" if self.device == "cpu" else "auto"
+            self._predictor, self._model = unpacked(state["_predictor"], device)
 
     def _read(
         self, X: Items, y: ArrayLike, data_settings: OwnConfig

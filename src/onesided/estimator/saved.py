@@ -26,7 +26,7 @@ from onesided.engine.model_file import (
 from onesided.engine.predict import Predictor
 from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.stored import read_figures
-from onesided.run.config import OwnConfig, RunConfig
+from onesided.run.config import OwnConfig, RunConfig, with_new_names
 from onesided.run.folder import CONFIG, RESULT, read_result
 from onesided.storage.atomic import read_json, write_json, write_text
 
@@ -105,12 +105,12 @@ def packed(predictor: Predictor, model: ModelDescription) -> Files:
         return {name: (Path(folder) / name).read_bytes() for name in (WEIGHTS, DESCRIPTION)}
 
 
-def unpacked(files: Files, device: str) -> Predictor:
-    """Return the predictor of packed model files."""
+def unpacked(files: Files, device: str) -> tuple[Predictor, ModelDescription]:
+    """Return the predictor of packed model files, and its description."""
     with TemporaryDirectory() as folder:
         for name in (WEIGHTS, DESCRIPTION):
             (Path(folder) / name).write_bytes(files[name])
-        return load_model(Path(folder), device)[0]
+        return load_model(Path(folder), device)
 
 
 def _parameters_of_run(folder: Path, model: ModelDescription) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _parameters_of_run(folder: Path, model: ModelDescription) -> dict[str, Any]:
             "settings": {"method": model.settings, "backbone": backbone},
             "kind": kind,
         }
-    config = RunConfig.from_settings(read_toml(folder / CONFIG), CONFIG)
+    config = RunConfig.from_settings(with_new_names(read_toml(folder / CONFIG)), CONFIG)
     settings = {part: config.to_settings()[part] for part in ("method", "backbone", "train")}
     for part, key in (("method", "name"), ("backbone", "name"), ("train", "epochs")):
         settings[part].pop(key)

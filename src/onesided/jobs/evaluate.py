@@ -11,7 +11,7 @@ from onesided.metrics.threshold_rules import parse_rule
 from onesided.report import write_report
 from onesided.run.compare import move_thresholds
 from onesided.run.evaluate import compare_with_labels
-from onesided.run.folder import read_result
+from onesided.run.folder import read_result, working_in
 
 
 @dataclass(frozen=True)
@@ -56,22 +56,13 @@ def evaluate(
     return Evaluation(result, truth)
 
 
-def report(run: PathLike, *, labels: PathLike | None = None) -> Path:
-    """Write the page of a finished run again, beside true labels where they are given.
-
-    Args:
-        run: Folder of a finished run.
-        labels: CSV file of true classes, to be shown beside the estimates.
-    """
-    run = Path(run)
-    truth = None if labels is None else compare_with_labels(run, Path(labels))
-    return write_report(run, labelled=truth)
-
-
 def _move(run: Path, threshold: float | str, monitor: Monitor) -> dict[str, Any]:
     """Store another threshold, write the report again, and report the reason."""
-    result = move_thresholds(run, parse_rule(threshold))
-    page = write_report(run)
+    rule = parse_rule(threshold)
+    read_result(run)  # refuses a folder that is not there, which the lock would make
+    with working_in(run):
+        result = move_thresholds(run, rule)
+        page = write_report(run)
     monitor.note(result["threshold_rule"]["explained"])
     monitor.note(
         f"Stored with the model; decisions, figures and {page} follow it. Pictures nearest the "

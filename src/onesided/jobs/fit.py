@@ -12,12 +12,12 @@ from onesided.data.read.cache import MappedImages
 from onesided.engine.fit import Watcher
 from onesided.engine.train_config import choose_device
 from onesided.jobs.choices import choices, skipped_lines
-from onesided.jobs.settings import PathLike, data_name, nested, without_other_settings
+from onesided.jobs.settings import PathLike, data_name, names_in, nested, without_other_settings
 from onesided.report import write_report
 from onesided.run.compare import (
     COMPARED,
     baseline_settings,
-    compared_names,
+    check_compared,
     write_comparison,
 )
 from onesided.run.execute import RunResult, run
@@ -70,7 +70,7 @@ def fit(
     data: str | None = None,
     root: PathLike | None = None,
     method: str | None = None,
-    compare: Sequence[str] | None = None,
+    compare: str | Sequence[str] | None = None,
     preset: str | None = None,
     epochs: int | None = None,
     seed: int | None = None,
@@ -110,7 +110,7 @@ def fit(
         data: Instead of both, a data set by name.
         root: Folder of that data set.
         method: Name of the method, see `onesided methods`.
-        compare: Names of methods to train beside it, on the same split.
+        compare: Names of methods to train beside it, on the same split: a list, or ce,nnpu.
         preset: How much time to spend; None means quick, or no preset if `config` is given.
         epochs: Passes over the data; None lets the preset choose.
         seed: Seed of the run.
@@ -171,15 +171,16 @@ def fit_settings(
     output: Path,
     *,
     preset: str | None,
-    compare: Sequence[str] | None = None,
+    compare: str | Sequence[str] | None = None,
     cache: Path | None = None,
     overwrite: bool = False,
     monitor: Monitor,
 ) -> FitResult:
     """Train by settings; wrong ones are refused before any data is read."""
     plans = [plan_run(given, preset)]
-    for name in compared_names(compare, plans[0].checked.method_name):
-        plans.append(plan_run(baseline_settings(given, name), preset))
+    compared = [] if compare is None else names_in(compare, "--compare")
+    check_compared(compared, plans[0].checked.method_name)
+    plans += [plan_run(baseline_settings(given, name), preset) for name in compared]
     check_before_reading(plans[0])
     place = check_place(output, overwrite=overwrite)
     cache = cache or output / CACHE

@@ -8,7 +8,7 @@ from onesided.core.config import merge, nearest
 from onesided.core.errors import ConfigError
 from onesided.core.monitor import Monitor
 from onesided.engine.fit import Watcher
-from onesided.jobs.settings import PathLike, data_name, nested
+from onesided.jobs.settings import PathLike, data_name, names_in, nested
 from onesided.priors import PriorEstimate, agreement
 from onesided.run.config import data_config
 from onesided.run.load import load_data
@@ -30,7 +30,7 @@ def estimate_prior(
     table: PathLike | None = None,
     data: str | None = None,
     root: PathLike | None = None,
-    estimators: Sequence[str] = ("km2", "bbe"),
+    estimators: str | Sequence[str] = ("km2", "bbe"),
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
     monitor: Monitor | None = None,
@@ -54,7 +54,8 @@ def estimate_prior(
         seed: Seed of draws and of the short training that BBE reads.
         monitor: Receives notices and progress.
     """
-    for name in estimators:
+    names = names_in(estimators, "--estimator")
+    for name in names:
         if name not in ESTIMATORS:
             raise ConfigError(f"There is no estimator '{name}'.{nearest(name, ESTIMATORS)}")
     folders = {"-p": positives, "-u": unlabelled}
@@ -68,11 +69,16 @@ def estimate_prior(
         }
     )
     given = merge(flags, settings or {})
+    for table in given.keys() - {"data"}:
+        raise ConfigError(
+            f"A prior is estimated without training settings, and a setting of {table} was given. "
+            "Leave it out; settings of data can be given, such as data.held_out=0.3."
+        )
     monitor = monitor or Monitor()
     with monitor.phase("reading") as phase:
         loaded = load_data(data_config(given.get("data", {}), "configuration"), phase)
     estimates = []
-    for name in estimators:
+    for name in names:
         with monitor.phase(f"estimating by {name}") as phase:
             estimates.append(
                 bbe_prior(loaded, seed, Watcher(step=phase.step))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from onesided.core.errors import OnesidedError
+from onesided.core.errors import ConfigError, OnesidedError
 from onesided.core.monitor import Monitor
 from onesided.jobs.choices import count, skipped_lines
 from onesided.jobs.settings import PathLike
@@ -46,6 +46,10 @@ def rank(
     run, items, output = Path(run), Path(items), Path(output)
     page = None if page is None else Path(page)
     monitor = monitor or Monitor()
+    if top is not None and top < 1:
+        raise ConfigError(f"top is {top}; expected a whole number from 1 on, or None for all.")
+    if not 0 <= tolerate <= 1:
+        raise ConfigError(f"tolerate is {tolerate}; expected a share from 0 to 1, such as 0.05.")
     for path, option in ((output, "-o"), (page, "--page")):
         _check_writable(path, option)
     with monitor.phase("ranking") as phase:

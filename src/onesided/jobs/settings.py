@@ -1,6 +1,6 @@
 """From what a person gives to a job, to the settings of a run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,15 @@ GOES_WITH = {
     "-p and -u": ("-p", "-u", "-n", "--test", "--tolerate", "--cache"),
 }
 """Which flags say something about which kind of data."""
+
+
+def names_in(given: str | Sequence[str], what: str) -> list[str]:
+    """Return names from a list, or from words with commas between them; none is refused."""
+    words = given.split(",") if isinstance(given, str) else given
+    names = list(dict.fromkeys(word.strip() for word in words if word.strip()))
+    if not names:
+        raise ConfigError(f"{what} names nothing. Give one name or more, with commas between them.")
+    return names
 
 
 def nested(flags: Mapping[str, object]) -> Settings:

@@ -139,7 +139,9 @@ ASSUMPTIONS: dict[str, Assumption] = {
     "given": Assumption(
         "given prior", "The given prior is exact: an error in it is not part of the interval."
     ),
-    "truth": Assumption("true prior", "The prior is the true one, which only experiments know."),
+    "truth": Assumption(
+        "true prior", "The prior is the true one, an oracle that only experiments have."
+    ),
     "estimated": Assumption(
         "estimated prior",
         "The prior lies in its interval and was estimated independently of these scores.",

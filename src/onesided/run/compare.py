@@ -18,20 +18,14 @@ COMPARED = "compare"
 KEPT = ("method", "seed", "test", "pu", "seconds")
 
 
-def compared_names(names: Sequence[str] | None, main: str) -> list[str]:
-    """Return the methods to train beside the main one, without duplicates."""
-    if names is None:
-        return []
-    chosen = list(dict.fromkeys(name.strip() for name in names if name.strip()))
-    if not chosen:
-        raise ConfigError("--compare names no method. Give some, such as: --compare ce,nnpu")
-    for name in chosen:
+def check_compared(names: Sequence[str], main: str) -> None:
+    """Refuse an unknown method to train beside the main one, and the main one itself."""
+    for name in names:
         method_named(name)
         if name == main:
             raise ConfigError(
                 f"--compare names {name}, which is the method of the run itself. Leave it out."
             )
-    return chosen
 
 
 def baseline_settings(given: Mapping[str, Any], name: str) -> Settings:

@@ -181,6 +181,18 @@ class RunConfig:
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
+def with_new_names(settings: Mapping[str, Any]) -> Settings:
+    """Return the settings of an earlier version's `config.toml` under the names of today."""
+    old, data = dict(settings), dict(settings.get("data", {}))
+    first = {old_name: name for name, old_name in FIRST_NAMES.items()}
+    old["data"] = {first.get(key, key): value for key, value in data.items()}
+    if "network" in old:
+        backbone = dict(old.pop("network"))
+        backbone["freeze"] = backbone.pop("trained", "all") == "head"
+        old["backbone"] = backbone
+    return old
+
+
 def data_config(settings: Mapping[str, Any], where: str) -> DataConfig:
     """Return the data settings, with a published set's own numbers where none is given."""
     _check_table("data", settings, where)

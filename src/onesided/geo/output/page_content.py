@@ -16,7 +16,7 @@ from onesided.geo.output.summary import Summary, label
 from onesided.geo.output.table import MapTable
 from onesided.geo.scene.chips import Chips
 from onesided.geo.scene.footprint_scene import OutlinedImage
-from onesided.metrics.words import NOT_ESTIMATED, full_value_text
+from onesided.metrics.words import NOT_ESTIMATED, assumptions_of, full_value_text
 from onesided.storage.names import printable
 from onesided.storage.optional import library
 
@@ -118,7 +118,8 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         repeated = figure.value is None and figure.missing in reasons
         facts.append((label(figure), NOT_ESTIMATED if repeated else full_value_text(figure)))
         reasons.add(figure.missing)
-    return facts
+    known = [figure for figure in summary.figures if figure.value is not None]
+    return facts + [(f"assumes {each.label}", each.text) for each in assumptions_of(known)]
 
 
 def base_picture(background: OutlinedImage, side: int = BASE_SIDE) -> tuple[bytes, Bounds] | None:
