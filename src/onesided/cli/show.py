@@ -57,7 +57,9 @@ def warn(sentence: str) -> None:
 
 def warn_of(result: Mapping[str, Any]) -> None:
     """Print the alarm and the warnings of a finished run."""
-    alarm = None if result["pu"] is None else result["pu"].get("degenerate")
+    from onesided.metrics.stored import degenerate_reason
+
+    alarm = degenerate_reason(result)
     for sentence in (*([alarm] if alarm else []), *result["warnings"]):
         warn(sentence)
 

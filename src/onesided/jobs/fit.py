@@ -12,7 +12,15 @@ from onesided.data.read.cache import MappedImages
 from onesided.engine.fit import Watcher
 from onesided.engine.train_config import choose_device
 from onesided.jobs.choices import choices, skipped_lines
-from onesided.jobs.settings import PathLike, data_name, names_in, nested, without_other_settings
+from onesided.jobs.settings import (
+    PathLike,
+    data_name,
+    names_in,
+    nested,
+    training_flags,
+    without_other_settings,
+)
+from onesided.metrics.stored import degenerate_reason
 from onesided.report import write_report
 from onesided.run.compare import (
     COMPARED,
@@ -20,7 +28,7 @@ from onesided.run.compare import (
     check_compared,
     write_comparison,
 )
-from onesided.run.execute import RunResult, run
+from onesided.run.execute import run
 from onesided.run.folder import (
     CACHE,
     COMPARISON,
@@ -56,7 +64,7 @@ class FitResult:
     @property
     def degenerate(self) -> str | None:
         """The reason, if the model calls everything or nothing positive; else None."""
-        return RunResult(self.folder, dict(self.result)).degenerate
+        return degenerate_reason(self.result)
 
 
 def fit(
@@ -116,7 +124,7 @@ def fit(
         seed: Seed of the run.
         backbone: Network.
         weights: A .safetensors file to start from.
-        freeze: Train only a head, on features of a frozen network.
+        freeze: Train only a head, on features of a frozen backbone.
         prior: Share of positives among the unlabelled, or how to estimate it.
         threshold: A number, or a rule such as "recall=0.9".
         config: TOML file, for example a run's config.toml.
@@ -140,16 +148,18 @@ def fit(
             "data.test_folder": test,
             "data.table": table,
             "data.tolerate": tolerate,
-            "method.name": method,
-            "backbone.name": backbone,
-            "backbone.weights": weights,
-            "backbone.freeze": freeze or None,
-            "train.epochs": epochs,
+            **training_flags(
+                method=method,
+                backbone=backbone,
+                weights=weights,
+                freeze=freeze,
+                epochs=epochs,
+                prior=prior,
+                seed=seed,
+            ),
             "train.device": device,
             "train.precision": precision,
-            "prior": prior,
             "threshold": threshold,
-            "seed": seed,
         }
     )
     said = merge(flags, settings or {})

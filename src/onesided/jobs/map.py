@@ -20,8 +20,9 @@ from onesided.geo.scene.chips import Chips, cut_chips
 from onesided.geo.scene.cutting import check_images_fit, read_cutting, write_cutting
 from onesided.geo.scene.holdout import held_out_rows, load_chips
 from onesided.geo.scene.sources import MapSources, MarkedScene, open_sources
+from onesided.jobs.choices import MOST_SKIPPED
 from onesided.jobs.fit import check_before_reading, watcher
-from onesided.jobs.settings import PathLike, nested
+from onesided.jobs.settings import PathLike, nested, training_flags
 from onesided.report import write_report
 from onesided.run.config import ChipsConfig, check_prior
 from onesided.run.execute import run as run_problem
@@ -29,8 +30,6 @@ from onesided.run.folder import CHIPS, check_place, working_in
 from onesided.run.presets import plan_run
 from onesided.run.prior import PriorUsed
 from onesided.run.problem import build_problem
-
-MOST_SKIPPED = 5
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def map_buildings(
         seed: Seed of the run.
         backbone: Network.
         weights: A .safetensors file to start from.
-        freeze: Train only a head, on features of a frozen network.
+        freeze: Train only a head, on features of a frozen backbone.
         prior: Share of damaged buildings among the unmarked, or how to estimate it.
         settings: Further settings by table; they win over what the other parameters say.
         overwrite: Replace another run in the run folder.
@@ -151,13 +150,15 @@ def map_buildings(
             "data.name": "chips",
             "data.size": size,
             "data.margin": margin,
-            "method.name": method,
-            "backbone.name": backbone,
-            "backbone.weights": weights,
-            "backbone.freeze": freeze or None,
-            "train.epochs": epochs,
-            "prior": prior,
-            "seed": seed,
+            **training_flags(
+                method=method,
+                backbone=backbone,
+                weights=weights,
+                freeze=freeze,
+                epochs=epochs,
+                prior=prior,
+                seed=seed,
+            ),
         }
     )
     given = merge(flags, settings or {})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from onesided.core.errors import ConfigError, OnesidedError
 from onesided.core.monitor import Monitor
-from onesided.jobs.choices import count, skipped_lines
+from onesided.jobs.choices import MOST_SKIPPED, count, skipped_lines
 from onesided.jobs.settings import PathLike
 from onesided.report.ranking import write_ranking_page
 from onesided.run.rank import Ranking, alarm_of, rank_items
@@ -65,7 +65,7 @@ def rank(
         )
     if page:
         _write_page(page, items, ranking)
-    for sentence in skipped_lines(ranking.first_skipped[:5]):
+    for sentence in skipped_lines(ranking.first_skipped[:MOST_SKIPPED]):
         monitor.note(sentence)
     if ranking.skipped_file:
         monitor.note(f"All that was skipped is listed in {ranking.skipped_file}.")

@@ -26,6 +26,28 @@ def names_in(given: str | Sequence[str], what: str) -> list[str]:
     return names
 
 
+def training_flags(
+    *,
+    method: str | None,
+    backbone: str | None,
+    weights: PathLike | None,
+    freeze: bool,
+    epochs: int | None,
+    prior: float | str | None,
+    seed: int | None,
+) -> dict[str, object]:
+    """Return the settings that every training takes as parameters, by their keys."""
+    return {
+        "method.name": method,
+        "backbone.name": backbone,
+        "backbone.weights": weights,
+        "backbone.freeze": freeze or None,
+        "train.epochs": epochs,
+        "prior": prior,
+        "seed": seed,
+    }
+
+
 def nested(flags: Mapping[str, object]) -> Settings:
     """Return nested settings for the entries that are not None: `train.epochs` to a table."""
     layers = []

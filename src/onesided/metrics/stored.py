@@ -56,6 +56,11 @@ def numbers(value: object) -> dict[str, float]:
     return {name: entry for name, entry in entries.items() if entry is not None}
 
 
+def degenerate_reason(result: Json) -> str | None:
+    """Return why the model of a run is degenerate, None where nothing says so."""
+    return table(result.get("pu")).get("degenerate") or None
+
+
 def read_figures(result: Json) -> dict[str, Figure]:
     """Return all figures of a `result.json` in order, those without a value among them."""
     stored = table(table(result.get("pu")).get("figures"))

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float, Float64, Int64, UInt8
 
 from onesided.core.errors import DataError, DataNotFound
-from onesided.metrics.stored import Json, listed, number, numbers, table
+from onesided.metrics.stored import Json, degenerate_reason, listed, number, numbers, table
 
 GROUPS = ("top", "threshold", "bottom", "doubted")
 """Groups of thumbnails in `report.npz`, in the order in which a page shows them."""
@@ -94,7 +94,7 @@ class RunFiles:
     @property
     def degenerate(self) -> str:
         """Why the decisions of this run are worthless, or nothing."""
-        return str(table(self.result.get("pu")).get("degenerate") or "")
+        return str(degenerate_reason(self.result) or "")
 
 
 def read_run(run: Path) -> RunFiles:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from onesided.metrics import words
 from onesided.metrics.figure import Figure
 from onesided.metrics.registry import FIGURES, assumption, entry, shown
-from onesided.metrics.stored import Json, number, numbers, read_figures, table
+from onesided.metrics.stored import Json, degenerate_reason, number, numbers, read_figures
 from onesided.pages.render import render
 from onesided.report.runfiles import RunFiles
 
@@ -82,7 +82,7 @@ def comparison(run: RunFiles) -> Markup:
             {
                 "method": row.get("method", ""),
                 "seed": row.get("seed", ""),
-                "degenerate": table(row.get("pu")).get("degenerate"),
+                "degenerate": degenerate_reason(row),
                 "own": all(row.get(key) == run.result.get(key) for key in ("method", "seed")),
                 "cells": [values.get(key, "-") for key in columns],
             }

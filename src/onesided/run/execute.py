@@ -46,12 +46,6 @@ class RunResult:
     folder: Path
     content: dict[str, Any]
 
-    @property
-    def degenerate(self) -> str | None:
-        """Why the model is of no use, None where nothing says so."""
-        pu = self.content["pu"]
-        return None if pu is None else pu["degenerate"]
-
 
 @dataclass(frozen=True)
 class Trained:

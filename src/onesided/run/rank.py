@@ -28,6 +28,7 @@ from onesided.data.read.images import check_readable
 from onesided.data.read.items import Items, name_of, open_items
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
 from onesided.engine.predict import Predictor
+from onesided.metrics.stored import degenerate_reason
 from onesided.run.folder import RESULT, read_result
 from onesided.storage.atomic import replacing
 from onesided.storage.journal import Journal
@@ -132,8 +133,7 @@ def alarm_of(run: Path) -> str | None:
     """Return why the model of a run is degenerate, None where nothing says so."""
     if not (run / RESULT).exists():
         return None  # model files alone are enough to rank: a copy may hold only these
-    pu = read_result(run)["pu"]
-    return None if pu is None else pu.get("degenerate")
+    return degenerate_reason(read_result(run))
 
 
 @dataclass(frozen=True)
