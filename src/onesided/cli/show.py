@@ -97,6 +97,10 @@ class Counter(Phase):
         """Show `done` of `total`."""
         self.progress.update(self.task, completed=done, total=total)
 
+    def tried(self, done: int, total: int | None, status: str) -> None:
+        """Show which candidate a search tries, and which is the best so far."""
+        self.progress.update(self.task, completed=done, total=total, status=status)
+
     def epoch(self, row: Mapping[str, Any]) -> None:
         """Show what held-out P and U said after an epoch, and ring the live alarm."""
         share, auc = row.get("share_positive"), row.get("proxy_auc")

@@ -47,6 +47,7 @@ class Watcher:
     step: Callable[[Clock], None] = lambda clock: None
     epoch: Callable[[Row], None] = lambda row: None
     embed: Progress = lambda done, total: None
+    tried: Callable[[int, int | None, str], None] = lambda done, total, status: None
 
 
 def fit(

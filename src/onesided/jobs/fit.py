@@ -216,7 +216,7 @@ def check_before_reading(plan: Plan) -> None:
 
 def watcher(phase: Phase) -> Watcher:
     """Return a watcher that reports training steps to a phase."""
-    return Watcher(step=phase.step, epoch=phase.epoch, embed=phase)
+    return Watcher(step=phase.step, epoch=phase.epoch, embed=phase, tried=phase.tried)
 
 
 def _train_all(problems: Sequence[Problem], place: Place, monitor: Monitor) -> FitResult:

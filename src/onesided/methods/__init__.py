@@ -4,10 +4,14 @@ from collections.abc import Mapping
 
 from onesided.core.config import nearest
 from onesided.core.errors import ConfigError
+from onesided.methods.auto import AutoConfig
+from onesided.methods.average import AverageConfig
 from onesided.methods.base import MethodConfig
 from onesided.methods.distpu import DistPUConfig
+from onesided.methods.forest import BoostingConfig, ForestConfig
 from onesided.methods.holisticpu import HolisticPUConfig
 from onesided.methods.lagam import LaGAMConfig
+from onesided.methods.linear import LinearConfig
 from onesided.methods.ncpu import NcPUConfig
 from onesided.methods.pico import PiCOConfig
 from onesided.methods.puet import PUETConfig
@@ -31,11 +35,18 @@ METHODS: Mapping[str, type[MethodConfig]] = {
     "pico": PiCOConfig,
     "lagam": LaGAMConfig,
     "wsc": WSCConfig,
+    "linear": LinearConfig,
+    "forest": ForestConfig,
+    "boosting": BoostingConfig,
+    "average": AverageConfig,
 }
+AUTO = "auto"
+"""The name that stands for a search among methods."""
 
 
 def method_named(name: str) -> type[MethodConfig]:
     """Return the settings class of a method; the error suggests the nearest name."""
-    if name not in METHODS:
-        raise ConfigError(f"There is no method '{name}'.{nearest(name, METHODS)}")
-    return METHODS[name]
+    known = {AUTO: AutoConfig, **METHODS}
+    if name not in known:
+        raise ConfigError(f"There is no method '{name}'.{nearest(name, known)}")
+    return known[name]

@@ -115,6 +115,10 @@ class BackboneConfig(Config):
         """Return the network that learns: this one, or the head on its features."""
         return BackboneConfig(name="mlp") if self.freeze else self
 
+    def from_scratch(self) -> "BackboneConfig":
+        """Return the small network without pretrained weights, for images."""
+        return BackboneConfig(name="small", width=0.25)
+
     def for_samples(self, sample_shape: Sequence[int]) -> "BackboneConfig":
         """Return these settings with `resize` chosen for samples of this shape."""
         if self.name != "efficientnet_lite0" or len(sample_shape) != 3:

@@ -18,9 +18,9 @@ from onesided.data.problem.split import SplitRecipe
 from onesided.data.read.images import Size
 from onesided.data.sources import source_named
 from onesided.engine.train_config import TrainConfig
-from onesided.methods import method_named
+from onesided.methods import AUTO, method_named
 from onesided.methods.base import MethodConfig
-from onesided.metrics.threshold_rules import HALF, ThresholdRule, parse_rule
+from onesided.metrics.threshold_rules import BY_PRIOR, HALF, ThresholdRule, parse_rule
 from onesided.nets.build import BackboneConfig
 from onesided.storage.names import printable
 
@@ -145,7 +145,7 @@ class RunConfig:
             train=TrainConfig.from_settings(settings.get("train", {}), f"{where} [train]"),
             prior=check_prior(settings.get("prior", "auto")),
             seed=_check_seed(settings.get("seed", 0)),
-            threshold=parse_rule(settings.get("threshold", HALF)),
+            threshold=parse_rule(settings.get("threshold", BY_PRIOR if name == AUTO else HALF)),
         )
 
     def to_settings(self) -> Settings:

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ OURS = frozenset(
 )
 CHIPS = "chips"
 """Folder in which `onesided map` prepares its data before the run begins."""
+SEARCH = "search"
+"""Folder of a search among methods: the scores of finished folds."""
 CACHE = "cache"
 """Folder for decoded images that are too many for memory; it may be deleted."""
 HELD_OUT = "held_out_hash"
@@ -88,6 +91,7 @@ class RunFolder:
         self._remove(half_written(self.path, OURS))
         if overwrite:
             self._remove(self.path / name for name in OURS)
+            shutil.rmtree(self.path / SEARCH, ignore_errors=True)
 
     def finished(self) -> dict[str, Any] | None:
         """Return the result of a finished run, or None."""

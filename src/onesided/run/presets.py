@@ -18,7 +18,8 @@ from onesided.core.config import Config, Settings, merge, nearest, read_toml
 from onesided.core.errors import ConfigError
 from onesided.data.problem.dataset import PUSplit
 from onesided.engine.train_config import TrainConfig
-from onesided.methods import METHODS
+from onesided.methods import AUTO, METHODS, method_named
+from onesided.methods.auto import AutoConfig
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
 from onesided.nets.build import BackboneConfig
 from onesided.run.config import OwnConfig, RunConfig, SetConfig, data_config
@@ -87,6 +88,7 @@ class Plan:
 
     checked: RunConfig
     budget: "Budget | None" = None
+    vectors: BackboneConfig | None = None  # of a search, for data that are not images
 
     def for_data(self, split: PUSplit) -> RunConfig:
         """Return the settings of the run on this data."""
@@ -96,6 +98,8 @@ class Plan:
 
     def for_amount(self, amount: Amount) -> RunConfig:
         """Return the settings of the run on this much data."""
+        if self.vectors is not None and not amount.images:
+            return replace(self.checked, backbone=self.vectors)
         return self.budget.spent(self.checked, amount) if self.budget else self.checked
 
 
@@ -146,6 +150,8 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
     if preset is None:
         return Plan(own)
     chosen = read_preset(preset)
+    if own.method_name == AUTO:
+        return _plan_search(own, chosen, given, where)
     recipe = recipe_settings(own.data.name, own.method_name)
     backbone = _backbone(own, chosen, given, where)
     added = dict(recipe.get("data", {}))
@@ -171,6 +177,34 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
     return Plan(checked, Budget(chosen.steps, epochs, method, frozenset(asked), own.backbone))
 
 
+def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) -> Plan:
+    """Return the plan of a search: on features of a pretrained backbone where data are images.
+
+    Nothing is held out, because every item gets a score from a model that did not see it.
+    """
+    asked = merge(chosen.method.get(AUTO, {}), given.get("method", {}))
+    asked.pop("name", None)
+    method = AutoConfig.from_settings(asked, f"{where} [method]")
+    data, backbone = own.data, own.backbone
+    if isinstance(data, OwnConfig) and "held_out" not in data.model_fields_set:
+        data = data.model_copy(update={"held_out": 0.0})
+    if backbone.name == "auto":
+        pretrained = {"name": "efficientnet_lite0", "freeze": True}
+        settings = merge(pretrained, given.get("backbone", {}))
+        settings["name"] = "efficientnet_lite0"
+        backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
+    checked = replace(own, data=data, backbone=backbone, method=method)
+    return Plan(checked, vectors=BackboneConfig())
+
+
+def short_run(config: RunConfig, name: str, steps: int, amount: Amount) -> RunConfig:
+    """Return the run that trains a method for so many steps, as a preset would."""
+    checked = replace(config, method_name=name, method=method_named(name)())
+    method = _short_method(checked, {}, {}, name)
+    epochs = (Preset.model_fields["fewest_epochs"].default, Preset.model_fields["most_epochs"].default)
+    return Budget(steps, epochs, method, frozenset(), BackboneConfig()).spent(checked, amount)
+
+
 def read_preset(preset: str | Path) -> Preset:
     """Return a preset by its name, or the user's own by its file; all of it is checked."""
     known = preset_files()
@@ -179,11 +213,11 @@ def read_preset(preset: str | Path) -> Preset:
         raise ConfigError(f"There is no preset '{preset}'.{nearest(str(preset), known)}")
     chosen = Preset.from_settings(read_toml(path), str(path))
     for name, settings in chosen.method.items():
-        if name not in METHODS:
+        if name not in (AUTO, *METHODS):
             raise ConfigError(
                 f"{path} [method]: there is no method '{name}'.{nearest(name, METHODS)}"
             )
-        METHODS[name].from_settings(settings, f"{path} [method.{name}]")
+        method_named(name).from_settings(settings, f"{path} [method.{name}]")
     return chosen
 
 

@@ -56,7 +56,8 @@ class PUDataset:
     """Rows of a PU problem; row i is the identity of sample i for the whole run.
 
     `truth` is for evaluation and for methods that declare the need; it may be UNKNOWN.
-    `negative` marks rows known to be negative; None where there are none.
+    `negative` marks rows known to be negative; None where there are none. `groups` gives rows
+    that belong together the same number: no division may separate them.
     """
 
     values: Selection
@@ -64,6 +65,7 @@ class PUDataset:
     truth: Int64[np.ndarray, "n"]
     names: tuple[str, ...]
     negative: Bool[np.ndarray, "n"] | None = None
+    groups: Int64[np.ndarray, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
