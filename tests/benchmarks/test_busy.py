@@ -25,10 +25,8 @@ def test_the_page_is_that_of_the_result_file() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(read_json(RESULT))
 
 
-def test_every_way_was_measured_without_and_beside_other_work() -> None:
-    rows = read_json(RESULT)["rows"]
-    assert [row["busy"] for row in rows] == [0, 1]
-    for row in rows:
+def test_every_row_has_every_way_and_the_load_before() -> None:
+    for row in read_json(RESULT)["rows"]:
         assert {one["way"] for one in row["runs"]} == set(WAYS)
         assert all(one["load"] >= 0 for one in row["runs"])
 

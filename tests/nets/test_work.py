@@ -11,7 +11,8 @@ from onesided.nets.work import multiplications
 def counted_by_torch(backbone: torch.nn.Module, shape: tuple[int, ...]) -> float:
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         backbone.eval()(torch.zeros(1, *shape))
-    return counter.get_total_flops() / 2  # a sum for every product
+    operations: int = counter.get_total_flops()
+    return operations / 2  # a sum for every product
 
 
 @pytest.mark.parametrize(
