@@ -17,6 +17,7 @@ from onesided.cli.rank import rank
 from onesided.cli.report import report
 from onesided.core.errors import OnesidedError
 from onesided.core.freed_memory import keep_freed_memory
+from onesided.core.threads import wait_passively
 
 STOPPED = 128 + signal.SIGINT
 
@@ -38,6 +39,7 @@ def main() -> None:
     """Run a command; bad input gets one sentence and exit code 2, never a traceback."""
     _print_anything()
     keep_freed_memory()
+    wait_passively()
     try:
         app(prog_name="onesided")
     except OnesidedError as error:

@@ -176,7 +176,7 @@ class RunConfig:
             for key, value in settings["data"].items()
             if key not in PATHS
         }
-        for key in ("device", "save_minutes", "tensorboard"):
+        for key in ("device", "threads", "save_minutes", "tensorboard"):
             settings["train"].pop(key)
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 

@@ -9,6 +9,7 @@ import torch
 
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import Interrupted
+from onesided.core.threads import using_threads
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher
 from onesided.engine.log import EpochLog
@@ -29,15 +30,17 @@ from onesided.run.folder import (
     SCORED,
     SCORES,
     SEARCH,
+    THREADS,
     Place,
     RunFolder,
 )
 from onesided.run.gallery import save_report_data
 from onesided.run.prior import PriorUsed
-from onesided.run.problem import Problem
+from onesided.run.problem import Hashes, Problem
 from onesided.run.scored import Scored, entries_at, figures_at, prior_for_estimates
 from onesided.run.search.race import Search, search
 from onesided.run.training import Trained, train
+from onesided.run.work import threads_for
 from onesided.storage.atomic import write_json, write_text
 from onesided.storage.table import csv_text
 
@@ -86,38 +89,56 @@ def run(
     wait_for_all()
     if (result := folder.finished()) is not None:
         return RunResult(path, result)
-    if rank() == 0 and not (path / LAST).exists():
-        facts = {"seed": config.seed, "data_hash": hashes.content, "split_hash": hashes.split}
-        folder.describe(config, problem.roles(), {**facts, "threads": torch.get_num_threads()})
+    if rank() == 0:
+        _record(problem, folder, hashes)
+    wait_for_all()
     memory = Memory(
         Checkpoints(path / LAST, folder.identity),
         EpochLog(path / LOG, tensorboard=config.train.tensorboard),
     )
-    try:
-        seen = embed(problem, cache=features or path / FEATURES, progress=watcher.embed)
-        problem, found = choose(seen, problem, folder=path / SEARCH, watcher=watcher)
-        prior = found.prior if found else None
-        trained = train(problem, memory=memory, watcher=watcher, prior=prior)
-    except Interrupted as stop:
-        if place.overwrite:
-            stop.add_remedy("Leave --overwrite out then, or it starts again from the beginning.")
-        raise
-    if rank() == 0:
-        finished = finish(problem, trained, found)
-        _write(path, problem, finished)
-        result = finished.result
+    # As rank 0 recorded it: processes with other numbers would not stay equal.
+    with using_threads(folder.threads()):
+        try:
+            seen = embed(problem, cache=features or path / FEATURES, progress=watcher.embed)
+            problem, found = choose(seen, problem, folder=path / SEARCH, watcher=watcher)
+            prior = found.prior if found else None
+            trained = train(problem, memory=memory, watcher=watcher, prior=prior)
+        except Interrupted as stop:
+            if place.overwrite:
+                again = "Leave --overwrite out then, or it starts again from the beginning."
+                stop.add_remedy(again)
+            raise
+        if rank() == 0:
+            finished = finish(problem, trained, found)
+            _write(path, problem, finished)
+            result = finished.result
     wait_for_all()
     result = result or folder.finished()
     assert result is not None
     return RunResult(path, result)
 
 
+def _record(problem: Problem, folder: RunFolder, hashes: Hashes) -> None:
+    """Write what the run is and how many threads it has; a run that was begun keeps its number.
+
+    Sums depend on it in their last bits. Only the user's setting changes it, and that is recorded.
+    """
+    config, recorded = problem.config, folder.threads()
+    threads = config.train.threads_given or recorded or threads_for(problem)
+    if not (folder.path / LAST).exists():
+        facts = {"seed": config.seed, "data_hash": hashes.content, "split_hash": hashes.split}
+        folder.describe(config, problem.roles(), {**facts, THREADS: threads})
+    elif threads != recorded:
+        folder.change_threads(threads)
+
+
 def run_in_memory(problem: Problem, watcher: Watcher | None = None) -> Finished:
     """Do the run without a folder: it writes nothing and cannot be resumed."""
-    seen = embed(problem)
-    problem, found = choose(seen, problem, folder=None, watcher=watcher or Watcher())
-    prior = found.prior if found else None
-    return finish(problem, train(problem, watcher=watcher, prior=prior), found)
+    with using_threads(problem.config.train.threads_given or threads_for(problem)):
+        seen = embed(problem)
+        problem, found = choose(seen, problem, folder=None, watcher=watcher or Watcher())
+        prior = found.prior if found else None
+        return finish(problem, train(problem, watcher=watcher, prior=prior), found)
 
 
 def choose(

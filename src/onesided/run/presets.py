@@ -201,7 +201,10 @@ def short_run(config: RunConfig, name: str, steps: int, amount: Amount) -> RunCo
     """Return the run that trains a method for so many steps, as a preset would."""
     checked = replace(config, method_name=name, method=method_named(name)())
     method = _short_method(checked, {}, {}, name)
-    epochs = (Preset.model_fields["fewest_epochs"].default, Preset.model_fields["most_epochs"].default)
+    epochs = (
+        Preset.model_fields["fewest_epochs"].default,
+        Preset.model_fields["most_epochs"].default,
+    )
     return Budget(steps, epochs, method, frozenset(), BackboneConfig()).spent(checked, amount)
 
 

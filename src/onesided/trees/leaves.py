@@ -62,15 +62,11 @@ def restored_leaves(parts: Mapping[str, np.ndarray], features: int) -> Leaves:
     return Leaves(**parts)
 
 
-def sum_of_leaves(
-    leaves: Leaves, features: Shaped[np.ndarray, "n d"]
-) -> Float64[np.ndarray, "n"]:
+def sum_of_leaves(leaves: Leaves, features: Shaped[np.ndarray, "n d"]) -> Float64[np.ndarray, "n"]:
     """Return for each sample the sum of the values of the leaves it falls into."""
     from onesided.trees.grow import add_leaves  # compiled code: a second to import
 
     numbers = np.ascontiguousarray(features, dtype=np.float32)
     if not np.isfinite(numbers).all():
         raise DataError("The features hold NaN or infinity, which no cut can divide. Fill them.")
-    return add_leaves(
-        numbers, leaves.roots, leaves.feature, leaves.cut, leaves.right, leaves.value
-    )
+    return add_leaves(numbers, leaves.roots, leaves.feature, leaves.cut, leaves.right, leaves.value)

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound
+from onesided.core.threads import available_cores
 from onesided.data.read import cache as caches
 from onesided.data.read.cache import CacheEntry, DecodeCache, Outcome, Stored, Writer
 from onesided.data.read.files import ACCEPTED_ENDINGS, Found, Unreadable
@@ -269,7 +269,7 @@ def _reading(
         # Pillow's warnings (odd EXIF) are no news, and what it refuses is listed.
         warnings.filterwarnings("ignore", module=r"PIL\.")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with ThreadPoolExecutor(workers or min(8, os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(workers or min(8, available_cores())) as pool:
             yield _Each(pool, progress, total)
 
 

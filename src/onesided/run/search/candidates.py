@@ -178,7 +178,14 @@ class Menu:
         return [name for name in names if name not in DIRECT or name == "puet"]
 
     def _direct(
-        self, name: str, family: str, method: MethodConfig, words: str, *, seconds: float, rank: float
+        self,
+        name: str,
+        family: str,
+        method: MethodConfig,
+        words: str,
+        *,
+        seconds: float,
+        rank: float,
     ) -> Candidate:
         config = replace(self.config, method_name=family.removesuffix("-twice"), method=method)
         return Candidate(name, family, words, config, False, seconds, rank)

@@ -37,9 +37,7 @@ def _joined(first: Groups, second: Groups) -> Groups:
     return connected_components(links, directed=False)[1][one].astype(np.int64)
 
 
-def folds_of(
-    data: PUDataset, groups: Groups, folds: int, seed: int
-) -> Int64[np.ndarray, "n"]:
+def folds_of(data: PUDataset, groups: Groups, folds: int, seed: int) -> Int64[np.ndarray, "n"]:
     """Return the fold of each row; fewer folds where positives or groups are few."""
     distinct = min(len(np.unique(groups[mask])) for mask in (data.labelled, data.unlabelled))
     if distinct < 2:

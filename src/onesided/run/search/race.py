@@ -45,9 +45,7 @@ class Search:
         return self.board.winner.scores
 
 
-def search(
-    problem: Problem, images: Problem, *, folder: Path | None, watcher: Watcher
-) -> Search:
+def search(problem: Problem, images: Problem, *, folder: Path | None, watcher: Watcher) -> Search:
     """Try candidates on the same folds and return the best; what is on disk is not done again.
 
     Every decision follows from scores, never from a clock: a search that was stopped ends with
@@ -142,7 +140,9 @@ class _Race:
             return _read_fold(place / f"{number}.npz", len(part))
         problem = self._problem(candidate)
         training = trained_on(problem, rest)
-        memory = Memory(Checkpoints(place / f"{number}.pt", candidate.name) if place else Checkpoints())
+        memory = Memory(
+            Checkpoints(place / f"{number}.pt", candidate.name) if place else Checkpoints()
+        )
         if place:
             place.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
@@ -151,7 +151,9 @@ class _Race:
         scores = trained.predictor.scores(rows_of(problem.split.train, part).values)
         seconds = time.monotonic() - started
         if place:
-            write_arrays(place / f"{number}.npz", {"scores": scores, "seconds": np.array([seconds])})
+            write_arrays(
+                place / f"{number}.npz", {"scores": scores, "seconds": np.array([seconds])}
+            )
             (place / f"{number}.pt").unlink(missing_ok=True)
         return scores, seconds
 
