@@ -110,7 +110,7 @@ class TeacherConfig(DisambiguationConfig):
         "alignment (ReMixMatch, Berthelot et al., ICLR 2020).",
         fidelity="There is no publication to be faithful to. What it takes from NcPU, and where it "
         "differs, is in differences.md.",
-        licence="Ours, Apache-2.0.",
+        licence="Ours, under Apache-2.0 like the whole library.",
         good_at="Runs of minutes to hours, few positives, no class prior, no negatives; chosen on "
         "CIFAR-10 training images.",
         bad_at="Data on which the network has memorised the positives when votes begin: the share "

@@ -183,7 +183,7 @@ def read_preset(preset: str | Path) -> Preset:
     if path is None:
         raise ConfigError(f"There is no preset '{preset}'.{nearest(str(preset), known)}")
     chosen = Preset.from_settings(read_toml(path), str(path))
-    named = {chosen.default_method: {}} if chosen.default_method else {}
+    named: dict[str, Settings] = {chosen.default_method: {}} if chosen.default_method else {}
     for name, settings in {**named, **chosen.method}.items():
         if name not in METHODS:
             raise ConfigError(
