@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.grid import Folders, Grid
+from benchmarks.names import read_content
 from benchmarks.origin import Origin, code_in_memory, origin, origin_of_run
 from onesided.core.config import Settings
 from onesided.core.errors import ConfigError, FolderTaken, Interrupted, OnesidedError
@@ -165,7 +166,7 @@ class Collected:
         if not self.path.exists():
             return
         entries = {(one.data_name, one.label): one for one in self.grid.entries}
-        for record in read_json(self.path)["runs"]:
+        for record in read_content(self.path)["runs"]:
             one = entries.get((record["data"], record["label"]))
             if one and record["fingerprint"] == one.config(record["seed"]).fingerprint():
                 yield record

@@ -155,6 +155,7 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
 
 def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """Return metrics against the truth, one row per run."""
+    from onesided.core.former import result_today
     from onesided.metrics.registry import entry, shown
     from onesided.metrics.words import number_text
 
@@ -164,7 +165,7 @@ def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
     for name in shown("truth"):
         table.add_column(entry(name).label, justify="right")
     table.add_column("seconds", justify="right")
-    for result in results:
+    for result in map(result_today, results):
         numbers = [number_text(name, result["test"][name]) for name in shown("truth")]
         seconds = f"{result['seconds']:.0f}" if result.get("seconds") is not None else ""
         table.add_row(result["method"], str(result.get("seed", "")), *numbers, seconds)
@@ -173,6 +174,7 @@ def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
 
 def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return runs of several methods on one split, one row each; truth only where it is known."""
+    from onesided.core.former import result_today
     from onesided.metrics.figure import Figure
     from onesided.metrics.registry import entry, shown
     from onesided.metrics.stored import read_figures
@@ -186,7 +188,7 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     names = shown("comparison")
     for title in (*(entry(name).label for name in names), "seconds"):
         table.add_column(title, justify="right")
-    for row in rows:
+    for row in map(result_today, rows):
         figures = read_figures(row)
         cells = [figures.get(name, Figure(name, None)) for name in names]
         alarm = " (degenerate)" if (row["pu"] or {}).get("degenerate") else ""

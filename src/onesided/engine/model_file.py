@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from onesided.core.batch import DataFacts
 from onesided.core.config import Config
 from onesided.core.errors import CheckpointError, ContractError, DataNotFound
+from onesided.core.former import method_today
 from onesided.data.problem.samples import ImageKind
 from onesided.engine.predict import Predictor
 from onesided.engine.train_config import choose_device
@@ -59,7 +60,13 @@ class ModelDescription(Config):
     @classmethod
     def _open_older_files(cls, content: object) -> object:
         """Accept the names that these settings had in files of earlier versions."""
-        if not isinstance(content, dict) or not isinstance(content.get("network"), dict):
+        if not isinstance(content, dict):
+            return content
+        method, settings = content.get("method"), content.get("settings")
+        if isinstance(method, str) and isinstance(settings, dict):
+            name, own = method_today(method, settings)
+            content = {**content, "method": name, "settings": own}
+        if not isinstance(content.get("network"), dict):
             return content
         backbone = dict(content["network"])
         if (trained := backbone.pop("trained", None)) in ("all", "head"):

@@ -51,6 +51,7 @@ from onesided.estimator.saved import (
 from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.pu import proxy_auc
 from onesided.run.config import OwnConfig
+from onesided.run.default_method import DEFAULT_METHOD
 from onesided.run.execute import run_in_memory
 from onesided.run.load import divide_own
 from onesided.run.presets import plan_run
@@ -111,7 +112,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        method: str = "ncpu",
+        method: str = DEFAULT_METHOD,
         *,
         preset: str = "quick",
         prior: float | str = "auto",

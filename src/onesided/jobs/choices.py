@@ -11,20 +11,27 @@ MOST_SKIPPED = 5
 def choices(problem: Problem, preset: str | None) -> list[str]:
     """Return what a run will do, so that a person can stop it in time."""
     config, split = problem.config, problem.split
-    card, train = config.method.card, config.train
+    train = config.train
     labelled = int(split.train.labelled.sum())
     held_out = "" if split.held_out is None else f", {len(split.held_out)} held out"
     rows = len(split.train)
     return [
         f"Data: {count(labelled, 'positive')}, {rows - labelled} unlabelled{held_out}.",
         _size_line(config, split.sample_shape),
-        f"Method: {card.title}, learning rate {train.learning_rate:g}.",
+        *method_lines(config),
         f"Preset: {preset or 'none, all settings are given'}; {count(train.epochs, 'epoch')} "
-        f"of batches of {train.batch_size}.",
+        f"of batches of {train.batch_size}, learning rate {train.learning_rate:g}.",
         _backbone_line(config, split.sample_shape),
         *_prior_lines(config),
         *_negative_lines(problem),
     ]
+
+
+def method_lines(config: RunConfig) -> list[str]:
+    """Return which method runs, in plain words, and what this number of epochs means for it."""
+    card, notice = config.method.card, config.method.notice(config.train.epochs)
+    more = f"onesided methods {config.method_name} tells more"
+    return [f"Method: {card.title} ({more}). {card.summary}", *([notice] if notice else [])]
 
 
 def skipped_lines(skipped: Sequence[tuple[str, str]]) -> list[str]:

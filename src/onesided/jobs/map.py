@@ -20,7 +20,7 @@ from onesided.geo.scene.chips import Chips, cut_chips
 from onesided.geo.scene.cutting import check_images_fit, read_cutting, write_cutting
 from onesided.geo.scene.holdout import held_out_rows, load_chips
 from onesided.geo.scene.sources import MapSources, MarkedScene, open_sources
-from onesided.jobs.choices import MOST_SKIPPED
+from onesided.jobs.choices import MOST_SKIPPED, method_lines
 from onesided.jobs.fit import check_before_reading, watcher
 from onesided.jobs.settings import PathLike, nested, training_flags
 from onesided.report import write_report
@@ -210,7 +210,7 @@ class _Job:
         buildings = prepared.scene.buildings
         loaded = load_chips(buildings, chips, prepared.marked, wanted)
         problem = build_problem(plan.for_data(loaded.split), loaded)
-        for sentence in loaded.notices:
+        for sentence in (*loaded.notices, *method_lines(problem.config)):
             self.monitor.note(sentence)
         title = problem.config.method.card.title
         with self.monitor.phase(f"training {title}") as phase:

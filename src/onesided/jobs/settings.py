@@ -94,8 +94,8 @@ def data_name(
 def without_other_settings(from_file: Settings, said: Settings) -> Settings:
     """Return a file's settings without those of a data set or method that is not meant.
 
-    The positive classes of CIFAR-10 mean nothing in CIFAR-100, and NcPU's settings are
-    unknown to nnPU.
+    The positive classes of CIFAR-10 mean nothing in CIFAR-100, and Teacher's settings
+    are unknown to nnPU.
     """
     kept = dict(from_file)
     for part in ("data", "method", "backbone"):

@@ -16,11 +16,13 @@ from onesided.methods.ncpu import NcPUConfig
 from onesided.methods.pico import PiCOConfig
 from onesided.methods.puet import PUETConfig
 from onesided.methods.risk import CEConfig, ImbPUConfig, NNPUConfig, SupervisedConfig, UPUConfig
+from onesided.methods.teacher import TeacherConfig
 from onesided.methods.tedn import TEDnConfig
 from onesided.methods.vpu import VPUConfig
 from onesided.methods.wsc import WSCConfig
 
 METHODS: Mapping[str, type[MethodConfig]] = {
+    "teacher": TeacherConfig,
     "ncpu": NcPUConfig,
     "ce": CEConfig,
     "supervised": SupervisedConfig,

@@ -88,6 +88,11 @@ class AlignmentBranch(nn.Module):
         features, key = self.target.layers(samples)
         return features, F.normalize(key.float(), dim=1)
 
+    def weighted_loss(self, query: Embeddings, key: Embeddings, same_class: PairMask) -> Scalar:
+        """Return w_r times the alignment loss; 0 without alignment, whose queries still vote."""
+        w_r = 0.0 if self.config.alignment == "none" else self.config.alignment_weight
+        return w_r * self.loss(query, key, same_class)
+
     def loss(self, query: Embeddings, key: Embeddings, same_class: PairMask) -> Scalar:
         """Return the alignment loss of the settings (Eq. 4, 5 or 7), without its weight."""
         match self.config.alignment:

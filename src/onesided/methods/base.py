@@ -226,6 +226,10 @@ class MethodConfig(Config):
         """Return settings for a run of this many epochs. Default: unchanged."""
         return self
 
+    def notice(self, epochs: int) -> str | None:
+        """Return what a person should know about a run of this many epochs. Default: nothing."""
+        return None
+
 
 class VariantConfig(MethodConfig):
     """Settings of a method with variants: named groups of switches, each also set alone."""

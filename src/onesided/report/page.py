@@ -47,6 +47,8 @@ def render(run: RunFiles) -> str:
         style_attributes=True,
         name=run.name,
         method=run.result.get("method", "unknown method"),
+        title_of_method=run.result.get("title") or run.result.get("method", "unknown method"),
+        summary=run.result.get("summary", ""),
         headline=headline(run, found),
         lede=lede(run, found),
         alarm=run.degenerate,

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from onesided.core.config import Config, Settings, nearest
 from onesided.core.errors import ConfigError
+from onesided.core.former import first_names, method_today
 from onesided.data.problem.dataset import Scenario
 from onesided.data.problem.split import SplitRecipe
 from onesided.data.read.images import Size
@@ -22,6 +23,7 @@ from onesided.methods import AUTO, method_named
 from onesided.methods.base import MethodConfig
 from onesided.metrics.threshold_rules import BY_PRIOR, HALF, ThresholdRule, parse_rule
 from onesided.nets.build import BackboneConfig
+from onesided.run.default_method import DEFAULT_METHOD
 from onesided.storage.names import printable
 
 Prior = float | Literal["auto", "km2", "km1", "truth"]
@@ -134,7 +136,7 @@ class RunConfig:
         for table in EXAMPLES:
             _check_table(table, settings.get(table, {}), where)
         method = dict(settings.get("method", {}))
-        name = str(method.pop("name", "ncpu"))
+        name = str(method.pop("name", DEFAULT_METHOD))
         return cls(
             data=data_config(settings.get("data", {}), where),
             method_name=name,
@@ -171,6 +173,7 @@ class RunConfig:
         del settings["backbone"]
         # Under the names they first had: a run keeps its identity when a setting is renamed.
         settings["network"] = self.backbone.identity()
+        settings["method"] = first_names(self.method_name, self.method.model_dump(mode="json"))
         settings["data"] = {
             FIRST_NAMES.get(key, key): value
             for key, value in settings["data"].items()
@@ -190,6 +193,11 @@ def with_new_names(settings: Mapping[str, Any]) -> Settings:
         backbone = dict(old.pop("network"))
         backbone["freeze"] = backbone.pop("trained", "all") == "head"
         old["backbone"] = backbone
+    if isinstance(method := old.get("method"), Mapping) and "name" in method:
+        name, own = method_today(
+            str(method["name"]), {key: method[key] for key in method if key != "name"}
+        )
+        old["method"] = {"name": name, **own}
     return old
 
 

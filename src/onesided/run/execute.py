@@ -208,6 +208,8 @@ def _training_entries(problem: Problem, seconds: float) -> dict[str, Any]:
     half = choose_precision(config.train.precision, device) == torch.bfloat16
     return {
         "method": config.method_name,
+        "title": config.method.card.title,
+        "summary": config.method.card.summary,
         "variant": getattr(config.method, "variant", "published"),
         "logs": {name: asdict(logged) for name, logged in config.method.card.logs.items()},
         "data": config.data.name,

@@ -23,6 +23,7 @@ from onesided.methods.auto import AutoConfig
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
 from onesided.nets.build import BackboneConfig
 from onesided.run.config import OwnConfig, RunConfig, SetConfig, data_config
+from onesided.run.default_method import DEFAULT_METHOD
 from onesided.run.preset_files import preset_files
 
 RECIPES = Path(str(resources.files("onesided") / "recipes"))
@@ -53,6 +54,8 @@ class Preset(Config):
     """Training settings that do not depend on the amount of data."""
     method: Mapping[str, Settings] = Field(default_factory=dict)
     """Settings of methods, each under the method's name."""
+    default_method: str | None = None
+    """The method where the user names none; None leaves it to the library."""
 
     @model_validator(mode="after")
     def _spends_steps_or_follows_a_recipe(self) -> Self:
@@ -146,10 +149,12 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
         preset: Name of a preset or a file of one; None where everything is given.
         where: Where `given` comes from, for errors.
     """
+    chosen = None if preset is None else read_preset(preset)
+    if chosen is not None and chosen.default_method is not None:
+        given = merge({"method": {"name": chosen.default_method}}, given)
     own = RunConfig.from_settings(given, where)
-    if preset is None:
+    if chosen is None:
         return Plan(own)
-    chosen = read_preset(preset)
     if own.method_name == AUTO:
         return _plan_search(own, chosen, given, where)
     recipe = recipe_settings(own.data.name, own.method_name)
@@ -205,7 +210,8 @@ def short_run(config: RunConfig, name: str, steps: int, amount: Amount) -> RunCo
         Preset.model_fields["fewest_epochs"].default,
         Preset.model_fields["most_epochs"].default,
     )
-    return Budget(steps, epochs, method, frozenset(), BackboneConfig()).spent(checked, amount)
+    budget = Budget(steps, (fewest, most), method, frozenset(), BackboneConfig())
+    return budget.spent(checked, amount)
 
 
 def read_preset(preset: str | Path) -> Preset:
@@ -215,7 +221,8 @@ def read_preset(preset: str | Path) -> Preset:
     if path is None:
         raise ConfigError(f"There is no preset '{preset}'.{nearest(str(preset), known)}")
     chosen = Preset.from_settings(read_toml(path), str(path))
-    for name, settings in chosen.method.items():
+    named: dict[str, Settings] = {chosen.default_method: {}} if chosen.default_method else {}
+    for name, settings in {**named, **chosen.method}.items():
         if name not in (AUTO, *METHODS):
             raise ConfigError(
                 f"{path} [method]: there is no method '{name}'.{nearest(name, METHODS)}"
@@ -225,7 +232,11 @@ def read_preset(preset: str | Path) -> Preset:
 
 
 def published_settings(
-    preset: str | Path, *, data_name: str, method_name: str = "ncpu", given: Mapping[str, Any]
+    preset: str | Path,
+    *,
+    data_name: str,
+    method_name: str = DEFAULT_METHOD,
+    given: Mapping[str, Any],
 ) -> Settings:
     """Return the settings of `onesided fit --data NAME` without reading the published set."""
     names = {"data": {"name": data_name}, "method": {"name": method_name}}
@@ -244,7 +255,7 @@ def demo_settings(method_name: str, seed: int) -> Settings:
     values were chosen on photographs, and nothing here was chosen on digits.
     """
     quick = published_settings("quick", data_name="digits", given={})
-    method = quick["method"] if method_name == "ncpu" else {}
+    method = quick["method"] if method_name == DEFAULT_METHOD else {}
     return {
         "seed": seed,
         "data": {"name": "digits"},

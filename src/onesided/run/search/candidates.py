@@ -87,13 +87,12 @@ class Menu:
             )
             for number, penalty in enumerate(PENALTIES)
         ]
-        branch = rows * log2(rows + 1) * width**0.5
         forest = self._direct(
             "forest",
             "forest",
             ForestConfig(),
             "a forest",
-            seconds=1.5e-6 * branch + 0.1,
+            seconds=self._forest_seconds(),
             rank=2,
         )
         boosting = self._direct(
@@ -171,6 +170,10 @@ class Menu:
             for candidate in able
         )
 
+    def _forest_seconds(self) -> float:
+        rows = self.amount.rows
+        return 1.5e-6 * rows * log2(rows + 1) * self.width**0.5 + 0.1
+
     def _named(self, usual: Sequence[str]) -> list[str]:
         """Return the usual methods, or those asked for, and those asked for beside them."""
         asked = self.search.candidates or usual
@@ -191,6 +194,15 @@ class Menu:
         return Candidate(name, family, words, config, False, seconds, rank)
 
     def _network(self, name: str, steps: int, *, rank: float, on_images: bool = False) -> Candidate:
+        if name in DIRECT:
+            return self._direct(
+                name,
+                name,
+                method_named(name)(),
+                method_named(name).card.title,
+                seconds=2 * self._forest_seconds(),
+                rank=rank,
+            )
         backbone = self.config.backbone
         if on_images:
             backbone = backbone.from_scratch()

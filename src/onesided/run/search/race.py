@@ -1,7 +1,7 @@
 """The search itself: fold by fold, candidate by candidate, each result on disk before the next."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from onesided.run.scored import read_arrays
 from onesided.run.search.candidates import Candidate, Menu, amount_of
 from onesided.run.search.folds import folds_of, groups_of, rows_of, trained_on
 from onesided.run.search.leaderboard import Entry, Leaderboard
-from onesided.run.training import Trained, train
+from onesided.run.training import train
 from onesided.storage.atomic import write_arrays
 
 
