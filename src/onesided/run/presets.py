@@ -206,10 +206,7 @@ def short_run(config: RunConfig, name: str, steps: int, amount: Amount) -> RunCo
     """Return the run that trains a method for so many steps, as a preset would."""
     checked = replace(config, method_name=name, method=method_named(name)())
     method = _short_method(checked, {}, {}, name)
-    epochs = (
-        Preset.model_fields["fewest_epochs"].default,
-        Preset.model_fields["most_epochs"].default,
-    )
+    fewest, most = (Preset.model_fields[f"{end}_epochs"].default for end in ("fewest", "most"))
     budget = Budget(steps, (fewest, most), method, frozenset(), BackboneConfig())
     return budget.spent(checked, amount)
 
