@@ -1,6 +1,7 @@
 """What all backbones share: preprocessing as the first layer, width and normalisation."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -79,6 +80,23 @@ def _numbers(values: Numbers) -> Float32[np.ndarray, "..."]:
     return np.array(values, dtype=np.float32)
 
 
+@dataclass(frozen=True)
+class Inference:
+    """How a frozen backbone computes features.
+
+    Attributes:
+        features: From images in [0, 1], or vectors, to one feature vector each.
+        batch: How many to give it at once.
+        in_threads: Whether each thread should take a batch of its own, because the function does
+            not depend on the network's mode and is made of many small steps. Otherwise one batch
+            follows the other, and torch divides the work inside.
+    """
+
+    features: Callable[[Tensor], Tensor]
+    batch: int = 64  # the first layers hold a hundred times as much as an image
+    in_threads: bool = False
+
+
 class Backbone(nn.Module):
     """A network from samples to features: standardise, then `features`.
 
@@ -111,6 +129,10 @@ class Backbone(nn.Module):
 
         `samples` are some plain training samples, without their labels.
         """
+
+    def inference(self) -> Inference:
+        """Return the fastest way to its features with the weights it has now, as evaluated."""
+        return Inference(self)
 
     def reset_parameters(self) -> None:
         """Draw all weights anew from torch's current generator."""
