@@ -4,7 +4,6 @@
 only this module writes it.
 """
 
-import hashlib
 import json
 import re
 import sys
@@ -20,7 +19,7 @@ from onesided.core.config import Settings
 from onesided.core.errors import ConfigError, FolderTaken, Interrupted, OnesidedError
 from onesided.run.config import PATHS, RunConfig
 from onesided.run.execute import run
-from onesided.run.folder import RESULT, check_place, working_in
+from onesided.run.folder import RESULT, STORE, check_place, working_in
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import build_problem
 from onesided.storage.atomic import read_json, write_json
@@ -85,7 +84,7 @@ def run_one(label: str, config: RunConfig, loaded: LoadedData, work: Path) -> Re
     try:
         problem, place = build_problem(config, loaded), check_place(folder)
         with working_in(folder):
-            result = run(problem, place, features=_features_file(config, work)).content
+            result = run(problem, place, features=work / STORE).content
     except (Interrupted, FolderTaken):
         raise  # not a failed run: it can resume, or another process is running it
     except OnesidedError as error:
@@ -175,11 +174,6 @@ def _load_all(configs: Iterable[RunConfig]) -> dict[str, LoadedData]:
         if key not in loaded:
             loaded[key] = load_data(config.data)
     return loaded
-
-
-def _features_file(config: RunConfig, work: Path) -> Path:
-    """Return the file of features: a frozen backbone sees each image once for all runs."""
-    return work / f"features-{hashlib.sha256(_data_key(config).encode()).hexdigest()[:8]}.npy"
 
 
 def _evaluated_on(part: str, loaded: LoadedData) -> LoadedData:

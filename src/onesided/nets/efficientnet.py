@@ -125,6 +125,10 @@ class EfficientNetLite0(Backbone):
         resized = resize(samples, self.size).contiguous(memory_format=torch.channels_last)
         return global_average(self.head(self.blocks(self.stem(resized))))
 
+    def extra_repr(self) -> str:
+        """Return the working size, which decides features and is no weight."""
+        return f"size={self.size}"
+
     def inference(self) -> Inference:
         """Return the same features on a CPU, faster; elsewhere those of the network as it is."""
         if self.standardise.mean.device.type != "cpu":

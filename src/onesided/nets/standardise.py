@@ -1,5 +1,6 @@
 """What all backbones share: preprocessing as the first layer, width and normalisation."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,10 @@ tests that two processes equal one to the last digit need networks without it.""
 Numbers = ArrayLike | Sequence[float] | Tensor
 """One number per channel or feature. Tuples are listed separately, because numpy's ArrayLike
 does not include them in checks at run time."""
+
+
+FORMAT = 1
+"""Version of the mathematics from images to features; another one makes stored features unknown."""
 
 
 class Standardise(nn.Module):
@@ -133,6 +138,18 @@ class Backbone(nn.Module):
     def inference(self) -> Inference:
         """Return the fastest way to its features with the weights it has now, as evaluated."""
         return Inference(self)
+
+    def identity(self) -> str:
+        """Return a hash of all that decides features: the network, its settings and weights.
+
+        Settings that are no tensors are those that the network prints (`extra_repr`).
+        """
+        digest = hashlib.sha256(f"{FORMAT} {type(self).__name__}({self.extra_repr()})".encode())
+        for name, tensor in sorted(self.state_dict().items()):
+            values = tensor.detach().cpu().contiguous()
+            digest.update(f" {name} {values.dtype} {tuple(values.shape)} ".encode())
+            digest.update(values.flatten().view(torch.uint8).numpy().data)
+        return digest.hexdigest()
 
     def reset_parameters(self) -> None:
         """Draw all weights anew from torch's current generator."""

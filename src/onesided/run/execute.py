@@ -21,13 +21,14 @@ from onesided.run.build import build_method
 from onesided.run.decisions import threshold_after_training
 from onesided.run.embed import embed
 from onesided.run.folder import (
-    FEATURES,
+    CACHE,
     LAST,
     LOG,
     REPORT_DATA,
     RESULT,
     SCORED,
     SCORES,
+    STORE,
     Place,
     RunFolder,
 )
@@ -82,7 +83,7 @@ def run(
         problem: Settings and data.
         place: The run folder.
         watcher: Receives progress.
-        features: File of a frozen backbone's features, where several runs share one.
+        features: Folder of frozen backbones' features, where several runs share one.
     """
     watcher = watcher or Watcher()
     config, hashes, path = problem.config, problem.hashes(), place.path
@@ -100,7 +101,7 @@ def run(
         EpochLog(path / LOG, tensorboard=config.train.tensorboard),
     )
     try:
-        problem = embed(problem, cache=features or path / FEATURES, progress=watcher.embed)
+        problem = embed(problem, cache=features or path / CACHE / STORE, progress=watcher.embed)
         trained = train(problem, memory=memory, watcher=watcher)
     except Interrupted as stop:
         if place.overwrite:
