@@ -263,6 +263,15 @@ def stem_for_channels(
     return grey.repeat(1, channels, 1, 1) / channels
 
 
+def channels_in_words(channels: int) -> str:
+    """Return what a network for colour photographs does with this many channels; "" for three."""
+    if channels == 3:
+        return ""
+    if channels % 3 == 0:
+        return f", the mean of {channels // 3} stacked RGB images"
+    return ", grey as three equal colours" if channels == 1 else f", {channels} channels as grey"
+
+
 def _convolution(
     channels_in: int, channels_out: int, *, kernel: int, stride: int = 1, groups: int = 1
 ) -> nn.Sequential:

@@ -6,12 +6,15 @@ from types import ModuleType
 from onesided.core.errors import MissingLibrary
 
 EXTRAS = {
+    "onnxruntime": "onnx",
+    "pyarrow": "parquet",
     "pyogrio": "geo",
     "pyproj": "geo",
     "rasterio": "geo",
     "shapely": "geo",
     "tensorboard": "tensorboard",
     "tifffile": "geo",
+    "transformers": "hf",
 }
 """Library to the extra of this package that installs it; others belong to every installation."""
 
