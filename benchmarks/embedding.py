@@ -78,8 +78,8 @@ def measure(root: Path | None) -> list[Row]:
     large = random.integers(0, 256, (8, 3, 128, 128), dtype=np.uint8)
     turns = 1
     if root is not None:
-        small, turns = SOURCES["cifar10"].load(root).train.values[:2000], 5
-        large = random.integers(0, 256, (160, 3, 224, 224), dtype=np.uint8)
+        small, turns = SOURCES["cifar10"].load(root).train.values[:2000], 3
+        large = random.integers(0, 256, (96, 3, 224, 224), dtype=np.uint8)
     before, rows = torch.get_num_threads(), []
     for threads in THREADS:
         torch.set_num_threads(threads)
