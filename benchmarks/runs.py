@@ -4,7 +4,6 @@
 only this module writes it.
 """
 
-import hashlib
 import json
 import re
 import sys
@@ -21,7 +20,7 @@ from onesided.core.config import Settings
 from onesided.core.errors import ConfigError, FolderTaken, Interrupted, OnesidedError
 from onesided.run.config import PATHS, RunConfig
 from onesided.run.execute import run
-from onesided.run.folder import MANIFEST, RESULT, THREADS, check_place, working_in
+from onesided.run.folder import MANIFEST, RESULT, STORE, THREADS, check_place, working_in
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import build_problem
 from onesided.storage.atomic import read_json, write_json
@@ -87,7 +86,7 @@ def run_one(label: str, config: RunConfig, loaded: LoadedData, work: Path) -> Re
     try:
         problem, place = build_problem(config, loaded), check_place(folder)
         with working_in(folder):
-            result = run(problem, place, features=_features_file(config, work)).content
+            result = run(problem, place, features=work / STORE).content
         if not finished:
             record["origins"] = with_threads_of_run(folder)
     except (Interrupted, FolderTaken):
@@ -179,11 +178,6 @@ def _load_all(configs: Iterable[RunConfig]) -> dict[str, LoadedData]:
         if key not in loaded:
             loaded[key] = load_data(config.data)
     return loaded
-
-
-def _features_file(config: RunConfig, work: Path) -> Path:
-    """Return the file of features: a frozen backbone sees each image once for all runs."""
-    return work / f"features-{hashlib.sha256(_data_key(config).encode()).hexdigest()[:8]}.npy"
 
 
 def _evaluated_on(part: str, loaded: LoadedData) -> LoadedData:

@@ -8,6 +8,7 @@ import typer
 
 from onesided.cli.data import data
 from onesided.cli.demo import demo
+from onesided.cli.embed import embed
 from onesided.cli.evaluate import evaluate
 from onesided.cli.fit import fit
 from onesided.cli.map import map
@@ -30,7 +31,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, rank, map, evaluate, prior, methods, report):
+for command in (demo, fit, rank, map, evaluate, prior, embed, methods, report):
     app.command()(command)
 app.add_typer(data, name="data")
 

@@ -71,7 +71,8 @@ def fit(
         float | None, typer.Option("--tolerate", help="Share of unreadable files to accept.")
     ] = None,
     cache: Annotated[
-        Path | None, typer.Option("--cache", help="Folder for decoded images, shared between runs.")
+        Path | None,
+        typer.Option("--cache", help="Folder for decoded images and features, shared by runs."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another run in the output folder.")

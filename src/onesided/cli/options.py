@@ -47,7 +47,7 @@ Backbone = Annotated[
     str | None,
     typer.Option(
         "--backbone",
-        help="auto, small, resnet18, resnet34, mlp, or efficientnet_lite0 (pretrained).",
+        help="auto, small, resnet18, resnet34, mlp, efficientnet_lite0, hf:FOLDER, onnx:FILE.",
     ),
 ]
 Weights = Annotated[

@@ -32,9 +32,9 @@ from onesided.run.execute import run
 from onesided.run.folder import (
     CACHE,
     COMPARISON,
-    FEATURES,
     REPORT,
     RESULT,
+    STORE,
     Place,
     check_place,
     working_in,
@@ -132,7 +132,7 @@ def fit(
         device: auto, cpu or cuda.
         precision: auto, fp32 or bf16.
         tolerate: Share of unreadable files to accept.
-        cache: Folder for decoded images; several runs share it.
+        cache: Folder for decoded images and features; several runs share it.
         overwrite: Replace another run in the output folder.
         monitor: Receives notices and progress.
     """
@@ -205,7 +205,7 @@ def fit_settings(
         monitor.note(sentence)
     for sentence in choices(problems[0], preset):
         monitor.note(sentence)
-    return _train_all(problems, place, monitor)
+    return _train_all(problems, place, monitor, features=cache / STORE)
 
 
 def check_before_reading(plan: Plan) -> None:
@@ -219,7 +219,9 @@ def watcher(phase: Phase) -> Watcher:
     return Watcher(step=phase.step, epoch=phase.epoch, embed=phase, tried=phase.tried)
 
 
-def _train_all(problems: Sequence[Problem], place: Place, monitor: Monitor) -> FitResult:
+def _train_all(
+    problems: Sequence[Problem], place: Place, monitor: Monitor, *, features: Path
+) -> FitResult:
     """Do the first run in the output folder and the others below it; write the report."""
     output, results = place.path, []
     with working_in(output):
@@ -228,7 +230,7 @@ def _train_all(problems: Sequence[Problem], place: Place, monitor: Monitor) -> F
             if number:
                 place = check_place(output / COMPARED / name, overwrite=place.overwrite)
             with monitor.phase(f"training {title}") as phase:
-                done = run(problem, place, watcher(phase), features=output / FEATURES)
+                done = run(problem, place, watcher(phase), features=features)
                 results.append(done.content)
         rows: list[dict[str, Any]] = []
         if rank() == 0:

@@ -22,7 +22,7 @@ from onesided.metrics.figure import PUEvaluation
 from onesided.run.decisions import threshold_after_training
 from onesided.run.embed import embed
 from onesided.run.folder import (
-    FEATURES,
+    CACHE,
     LAST,
     LOG,
     REPORT_DATA,
@@ -30,6 +30,7 @@ from onesided.run.folder import (
     SCORED,
     SCORES,
     SEARCH,
+    STORE,
     THREADS,
     Place,
     RunFolder,
@@ -79,7 +80,7 @@ def run(
         problem: Settings and data.
         place: The run folder.
         watcher: Receives progress.
-        features: File of a frozen backbone's features, where several runs share one.
+        features: Folder of frozen backbones' features, where several runs share one.
     """
     watcher = watcher or Watcher()
     config, hashes, path = problem.config, problem.hashes(), place.path
@@ -99,7 +100,7 @@ def run(
     # As rank 0 recorded it: processes with other numbers would not stay equal.
     with using_threads(folder.threads()):
         try:
-            seen = embed(problem, cache=features or path / FEATURES, progress=watcher.embed)
+            seen = embed(problem, cache=features or path / CACHE / STORE, progress=watcher.embed)
             problem, found = choose(seen, problem, folder=path / SEARCH, watcher=watcher)
             prior = found.prior if found else None
             trained = train(problem, memory=memory, watcher=watcher, prior=prior)

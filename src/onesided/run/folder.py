@@ -26,19 +26,22 @@ from onesided.storage.names import printable
 from onesided.storage.table import csv_text
 
 CONFIG, MANIFEST, SPLIT, LOG = "config.toml", "manifest.json", "split.csv", "log.jsonl"
-LAST, RESULT, SCORES, FEATURES = "last.pt", "result.json", "scores.csv", "features.npy"
+LAST, RESULT, SCORES = "last.pt", "result.json", "scores.csv"
+OLD_FEATURES = "features.npy"  # of earlier versions; overwriting a run removes it
 REPORT_DATA, REPORT, COMPARISON = "report.npz", "report.html", "compare.json"
 SCORED = "scores.npz"
 OURS = frozenset(
-    {CONFIG, MANIFEST, SPLIT, LOG, LAST, RESULT, SCORES, FEATURES, REPORT_DATA, REPORT, COMPARISON}
-    | {WEIGHTS, DESCRIPTION, SCORED}
+    {CONFIG, MANIFEST, SPLIT, LOG, LAST, RESULT, SCORES, REPORT_DATA, REPORT, COMPARISON}
+    | {WEIGHTS, DESCRIPTION, SCORED, OLD_FEATURES}
 )
 CHIPS = "chips"
 """Folder in which `onesided map` prepares its data before the run begins."""
 SEARCH = "search"
 """Folder of a search among methods: the scores of finished folds."""
 CACHE = "cache"
-"""Folder for decoded images that are too many for memory; it may be deleted."""
+"""Folder for decoded images that are too many for memory, and for features; it may be deleted."""
+STORE = "features"
+"""Folder in it for the features of frozen backbones."""
 HELD_OUT = "held_out_hash"
 THREADS, THREADS_BEFORE = "threads", "threads_before"
 """Entries of the manifest."""

@@ -17,6 +17,7 @@ from onesided.data.problem.split import MINIMUM_POSITIVES, split_one_sided, spli
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.folder import OneSided, read_class_folders, read_folders
 from onesided.data.read.table import read_table
+from onesided.data.read.vectors import is_vector_file, read_vector_files, read_vector_table
 from onesided.data.sources import SOURCES
 from onesided.nets.standardise import Backbone
 from onesided.run.config import ChipsConfig, DataConfig, OwnConfig, SetConfig
@@ -86,12 +87,16 @@ def _read_own(config: OwnConfig, progress: Progress | None, cache: DecodeCache |
     if config.name == "table":
         if not (table := stored_path(config.table)):
             raise ConfigError("data.table is missing: give the CSV file with --table.")
+        if is_vector_file(table):
+            return read_vector_table(table)
         read = partial(read_table, table)
     else:
         positives = stored_path(config.positive_folder)
         unlabelled = stored_path(config.unlabelled_folder)
         if not positives or not unlabelled:
             raise ConfigError("Two folders are needed: positives with -p and unlabelled with -u.")
+        if is_vector_file(positives) and is_vector_file(unlabelled):
+            return read_vector_files(positives, unlabelled, stored_path(config.negative_folder))
         read = partial(read_folders, positives, unlabelled, stored_path(config.negative_folder))
     return read(
         size=config.size(),

@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from onesided.core.errors import CheckpointError, DataNotFound, OnesidedError
+from onesided.core.errors import CheckpointError, DataError, DataNotFound, OnesidedError
 from onesided.data.problem.samples import CHUNK_ITEMS, chunk_length
 from onesided.data.read.images import check_readable
 from onesided.data.read.items import Items, name_of, open_items
+from onesided.data.read.vectors import VectorItems, is_vector_file, read_vector_file
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
 from onesided.engine.predict import Predictor
 from onesided.metrics.stored import degenerate_reason
@@ -98,13 +99,7 @@ def rank_items(
             f"There is no run folder {run}. Give the folder that onesided fit wrote with -o."
         )
     predictor, model = load_model(run)
-    items = open_items(
-        path,
-        model.sample_shape,
-        f"The model in {run}",
-        feature_names=model.feature_names,
-        notify=notify,
-    )
+    items = _open(path, model, f"The model in {run}", notify)
     chunk = chunk_length(model.sample_shape)
     with partial_scores(output, _hash_of(run, model), items, chunk=chunk) as partial:
         _score_rest(partial, items, predictor, run, progress, notify)
@@ -127,6 +122,21 @@ def rank_items(
                 if item.score is not None
             ),
         )
+
+
+def _open(
+    path: Path, model: ModelDescription, called: str, notify: Callable[[str], None] | None
+) -> Items:
+    shape, names = model.sample_shape, model.feature_names
+    if not is_vector_file(path):
+        return open_items(path, shape, called, feature_names=names, notify=notify)
+    file = read_vector_file(path)
+    if file.values.shape[1:] != shape or (names and file.feature_names not in ((), names)):
+        raise DataError(
+            f"{called} takes samples of the shape {shape}{' by name' if names else ''}, and "
+            f"{path} holds vectors of {file.values.shape[1]} numbers that do not fit."
+        )
+    return VectorItems(file)
 
 
 def alarm_of(run: Path) -> str | None:

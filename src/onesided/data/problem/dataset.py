@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int64
 
 from onesided.core.labels import POSITIVE, UNKNOWN
 from onesided.data.problem.samples import ImageKind, Samples
+from onesided.storage.features import StoredRows
 
 Scenario = Literal["case-control", "single-set"]
 
@@ -19,7 +20,7 @@ Scenario = Literal["case-control", "single-set"]
 class Selection:
     """Rows of a larger set, without a copy: the set may be a file larger than memory."""
 
-    pool: "np.ndarray | Joined"
+    pool: "np.ndarray | Joined | StoredRows"
     index: Int64[np.ndarray, "n"]
 
     def __len__(self) -> int:
