@@ -20,6 +20,7 @@ from onesided.metrics.figure import PUEvaluation
 from onesided.run.build import build_method
 from onesided.run.decisions import threshold_after_training
 from onesided.run.embed import embed
+from onesided.run.encode import encode
 from onesided.run.folder import (
     FEATURES,
     LAST,
@@ -125,7 +126,8 @@ def run_in_memory(problem: Problem, watcher: Watcher | None = None) -> Finished:
 def train(
     problem: Problem, *, memory: Memory | None = None, watcher: Watcher | None = None
 ) -> Trained:
-    """Find the prior, build the method and fit it; only `memory` writes anything."""
+    """Encode, find the prior, build the method and fit it; only `memory` writes anything."""
+    problem = encode(problem)
     config = problem.config
     needed = config.method.needs.prior
     prior = find_prior(config.prior, problem.split, config.seed) if needed else None
@@ -143,7 +145,8 @@ def train(
     predictor = fit(
         method, problem.training, config.train, seed=config.seed, memory=memory, watcher=watcher
     )
-    predictor = replace(predictor, embedder=problem.data.embedder)
+    data = problem.data
+    predictor = replace(predictor, embedder=data.embedder, encoder=data.encoder)
     return Trained(predictor, prior, memory.log.seconds() or time.monotonic() - started)
 
 
@@ -165,7 +168,7 @@ def finish(problem: Problem, trained: Trained) -> Finished:
         "threshold_rule": chosen.to_json("onesided fit"),
     }
     predictor = replace(trained.predictor, threshold=chosen.value)
-    model = _describe_model(problem, chosen.value, trained.prior)
+    model = _describe_model(problem, predictor, trained.prior)
     return Finished(predictor, model, scored, evaluation, result)
 
 
@@ -206,7 +209,7 @@ def _training_entries(problem: Problem, seconds: float) -> dict[str, Any]:
 
 
 def _describe_model(
-    problem: Problem, threshold: float, prior: PriorUsed | None
+    problem: Problem, predictor: Predictor, prior: PriorUsed | None
 ) -> ModelDescription:
     """Return the content of `model.json`: how to rebuild the method, and which data it takes."""
     config, source = problem.config, problem.data.source
@@ -219,7 +222,8 @@ def _describe_model(
         std=source.std,
         kind=source.split.kind,
         feature_names=source.feature_names,
-        threshold=threshold,
+        encoder=predictor.encoder.description if predictor.encoder else None,
+        threshold=predictor.threshold,
         prior=prior.value if prior else None,
     )
 
@@ -227,7 +231,8 @@ def _describe_model(
 def _write(path: Path, problem: Problem, finished: Finished) -> None:
     """Write model, scores, report data and, last of all, the result."""
     split, predictor, scored = problem.split, finished.predictor, finished.scored
-    save_model(path, predictor.method, finished.model, embedder=predictor.embedder)
+    frozen, encoder = predictor.embedder, predictor.encoder
+    save_model(path, predictor.method, finished.model, embedder=frozen, encoder=encoder)
     parts = [split.train] if split.held_out is None else [split.train, split.held_out]
     names = [part.names[row] for part in parts for row in np.flatnonzero(part.unlabelled)]
     ranked = ranked_rows(names, scored.unlabelled, predictor.threshold)

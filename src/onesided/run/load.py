@@ -10,6 +10,8 @@ import numpy as np
 
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.data.columns.cells import Column
+from onesided.data.columns.encoder import Encoder
 from onesided.data.problem.dataset import LabelledDataset, PUSplit, Selection
 from onesided.data.problem.negatives import KnownNegatives, divide_negatives
 from onesided.data.problem.samples import Samples
@@ -39,8 +41,10 @@ class LoadedData:
         notices: Sentences for the user.
         skipped: Unreadable files with the reason.
         feature_names: Names of the numbers of a sample, where there are some.
+        columns: Columns of a table whose rows must be encoded first; see `encode`.
         embedder: The frozen backbone whose features the samples are, if they are features.
-        images: The data that the features were computed from.
+        encoder: What the vectors were encoded by, if they were rows of a table.
+        images: The data that the features were computed from, images or raw rows.
     """
 
     split: PUSplit
@@ -50,7 +54,9 @@ class LoadedData:
     notices: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     feature_names: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
     embedder: Backbone | None = None
+    encoder: Encoder | None = None
     images: "LoadedData | None" = None
 
     @property
@@ -86,7 +92,7 @@ def _read_own(config: OwnConfig, progress: Progress | None, cache: DecodeCache |
     if config.name == "table":
         if not (table := stored_path(config.table)):
             raise ConfigError("data.table is missing: give the CSV file with --table.")
-        read = partial(read_table, table)
+        read = partial(read_table, table, kinds=config.kinds, group=config.group)
     else:
         positives = stored_path(config.positive_folder)
         unlabelled = stored_path(config.unlabelled_folder)
@@ -121,7 +127,8 @@ def divide_own(
         test=_as_test(test) if test else None,
         fewest=fewest,
     )
-    mean, std = channel_statistics(split.train.values)
+    raw = data.samples.columns
+    mean, std = ((), ()) if raw else channel_statistics(split.train.values)
     return LoadedData(
         split,
         mean,
@@ -132,6 +139,7 @@ def divide_own(
         notices=tuple(notices),
         skipped=data.samples.skipped + (test.skipped if test else ()),
         feature_names=data.samples.feature_names,
+        columns=raw,
     )
 
 

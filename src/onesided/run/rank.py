@@ -13,6 +13,7 @@ Until the ranking is written, a folder `ranked.csv.partial` beside it holds the 
 import hashlib
 import shutil
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -103,6 +104,7 @@ def rank_items(
         model.sample_shape,
         f"The model in {run}",
         feature_names=model.feature_names,
+        columns=model.encoder.columns if model.encoder else (),
         notify=notify,
     )
     chunk = chunk_length(model.sample_shape)
@@ -285,6 +287,7 @@ def _score_rest(
     scored = min(done * partial.chunk, partial.count)
     if done and notify:
         notify(f"Resuming after {scored} of {partial.count} items, scored by a stopped command.")
+    unknown = Counter[str]()
     with partial.journal.writing() as append:
         for records in islice(partial.chunks(), done, None):
             chunk = items.read(records)
@@ -297,8 +300,21 @@ def _score_rest(
             reasons = {str(number): reason for number, reason in chunk.reasons.items()}
             append({"scores": scores.tolist(), "reasons": reasons})  # JSON keeps every bit
             scored += len(records)
+            if predictor.encoder is not None:
+                unknown += predictor.encoder.unknown(chunk.values)
             if progress:
                 progress(scored, partial.count)
+    if notify:
+        for column, rows in unknown.items():
+            notify(unknown_values(column, rows))
+
+
+def unknown_values(column: str, rows: int) -> str:
+    """Return the notice about values of a category that have no place of their own."""
+    return printable(
+        f"Column '{column}': {rows} rows hold values that the model does not know or has seldom "
+        "seen; they count as other values."
+    )
 
 
 @dataclass

@@ -4,6 +4,7 @@ An item is a record of bytes: its name, a zero byte, and what is needed to read 
 notice that it changed. Records lie on disk; only those of one chunk are in memory.
 """
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ import numpy as np
 
 from onesided.core.config import nearest
 from onesided.core.errors import DataError
+from onesided.data.columns.cells import Column, WrongCell, cell_value, plain
+from onesided.data.columns.kinds import in_words, joined
 from onesided.data.read.files import (
     ACCEPTED_ENDINGS,
     Found,
@@ -79,6 +82,7 @@ def open_items(
     model: str,
     *,
     feature_names: Sequence[str] = (),
+    columns: Sequence[Column] = (),
     notify: Callable[[str], None] | None = None,
 ) -> Items:
     """Return the items of a folder or table, for a model that takes this shape.
@@ -89,13 +93,10 @@ def open_items(
         model: What messages call the model.
         feature_names: Names of the model's features; a table's columns are then found by
             name, in any order. Without names only their number is checked.
+        columns: Columns of a model that takes raw rows of a table.
         notify: Called with each sentence that a person should know.
     """
-    takes = (
-        f"{model} was trained on images"
-        if len(sample_shape) == 3
-        else f"{model} was trained on vectors of {sample_shape[0]} numbers"
-    )
+    takes = f"{model} was trained on {_in_words(sample_shape, columns)}"
     if path.suffix.lower() in ACCEPTED_ENDINGS and path.is_file():
         raise DataError(f"{shown_path(path)} is one image. Give the folder that holds it.")
     if not path.is_file() and path.suffix.lower() not in (".csv", ".tsv"):
@@ -107,6 +108,8 @@ def open_items(
         if len(sample_shape) != 3:
             raise DataError(f"{takes}; it cannot rank the files that {shown_path(path)} lists.")
         return _ListedFiles(path.parent, sample_shape, table)
+    if columns:
+        return _RawRows(table, _columns_by_name(table, feature_names, model, notify), columns)
     if feature_names and len(sample_shape) == 1:
         return _FeatureTable(table, _columns_by_name(table, feature_names, model, notify))
     if (len(table.features),) != sample_shape:
@@ -115,6 +118,12 @@ def open_items(
             f"{takes}; {shown_path(path)} has no column 'path', but {printable(named)}."
         )
     return _FeatureTable(table, tuple(table.features))
+
+
+def _in_words(sample_shape: tuple[int, ...], columns: Sequence[Column]) -> str:
+    if len(sample_shape) == 3:
+        return "images"
+    return in_words(columns) if columns else f"vectors of {sample_shape[0]} numbers"
 
 
 def _columns_by_name(
@@ -238,13 +247,36 @@ class _FeatureTable:
         contents = [record.partition(b"\0")[2] for record in records]
         numbers = b"".join(content[1:] for content in contents if content[:1] == _NUMBERS)
         return ItemChunk(
-            np.frombuffer(numbers, "<f4").reshape(-1, len(self.columns)),
-            {
-                index: content[1:].decode()
-                for index, content in enumerate(contents)
-                if content[:1] == _REASON
-            },
+            np.frombuffer(numbers, "<f4").reshape(-1, len(self.columns)), _reasons(contents)
         )
 
     def picture(self, record: bytes) -> np.ndarray | None:
         return None
+
+
+@dataclass(frozen=True)
+class _RawRows(_FeatureTable):
+    """Rows whose columns are of several kinds; a row with a cell of another kind is unreadable."""
+
+    schema: Sequence[Column]
+
+    def _content(self, row: Row) -> bytes:
+        cells = zip(self.schema, self.columns, strict=True)
+        try:
+            values = [cell_value(column, plain(row.cells[place])) for column, place in cells]
+        except WrongCell as error:
+            return _REASON + f"cannot be used: line {row.line}, {error}".rstrip(".").encode()
+        return _NUMBERS + json.dumps(values).encode()
+
+    def read(self, records: Sequence[bytes]) -> ItemChunk:
+        contents = [record.partition(b"\0")[2] for record in records]
+        rows = [json.loads(content[1:]) for content in contents if content[:1] == _NUMBERS]
+        return ItemChunk(joined(self.schema, list(zip(*rows, strict=True))), _reasons(contents))
+
+
+def _reasons(contents: Sequence[bytes]) -> dict[int, str]:
+    return {
+        index: content[1:].decode()
+        for index, content in enumerate(contents)
+        if content[:1] == _REASON
+    }
