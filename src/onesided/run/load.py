@@ -1,8 +1,9 @@
 """From data settings to a split, with the notices about it."""
 
 import os
+import posixpath
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,10 +16,18 @@ from onesided.data.columns.encoder import Encoder
 from onesided.data.problem.dataset import LabelledDataset, PUSplit, Selection
 from onesided.data.problem.negatives import KnownNegatives, divide_negatives
 from onesided.data.problem.samples import Samples
-from onesided.data.problem.split import MINIMUM_POSITIVES, split_one_sided, split_source
+from onesided.data.problem.split import (
+    MINIMUM_POSITIVES,
+    split_one_sided,
+    split_source,
+    whole_groups,
+)
 from onesided.data.read.cache import DecodeCache
+from onesided.data.read.files import holds_only
 from onesided.data.read.folder import OneSided, read_class_folders, read_folders
 from onesided.data.read.table import read_table
+from onesided.data.read.text_folders import read_text_folders
+from onesided.data.read.texts import TEXT_ENDING
 from onesided.data.sources import SOURCES
 from onesided.nets.standardise import Backbone
 from onesided.run.config import ChipsConfig, DataConfig, OwnConfig, SetConfig
@@ -26,6 +35,8 @@ from onesided.storage.names import original_name
 from onesided.storage.progress import Progress
 
 STATISTICS_ROWS = 2000
+PARENT = "parent"
+"""The group of a file: the folder that it lies in."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +95,19 @@ def load_data(
             return LoadedData(split_source(source, config), entry.mean, entry.std)
         case OwnConfig():
             decoded = DecodeCache(cache) if cache else None
-            return divide_own(_read_own(config, progress, decoded), config, cache=decoded)
+            data = _read_own(config, progress, decoded)
+            if config.name == "folders" and config.group == PARENT:
+                data = _grouped_by_parent(data)
+            return divide_own(data, config, cache=decoded)
 
 
 def _read_own(config: OwnConfig, progress: Progress | None, cache: DecodeCache | None) -> OneSided:
     read: Callable[..., OneSided]
+    if config.name == "folders" and config.group not in (None, PARENT):
+        raise ConfigError(
+            f"data.group is '{config.group}', but files in folders can only be grouped by "
+            f"'{PARENT}', the folder that they lie in."
+        )
     if config.name == "table":
         if not (table := stored_path(config.table)):
             raise ConfigError("data.table is missing: give the CSV file with --table.")
@@ -98,7 +117,16 @@ def _read_own(config: OwnConfig, progress: Progress | None, cache: DecodeCache |
         unlabelled = stored_path(config.unlabelled_folder)
         if not positives or not unlabelled:
             raise ConfigError("Two folders are needed: positives with -p and unlabelled with -u.")
-        read = partial(read_folders, positives, unlabelled, stored_path(config.negative_folder))
+        negatives = stored_path(config.negative_folder)
+        if holds_only(positives, TEXT_ENDING):
+            return read_text_folders(
+                positives,
+                unlabelled,
+                negatives,
+                tolerate=config.tolerate,
+                scenario=config.scenario,
+            )
+        read = partial(read_folders, positives, unlabelled, negatives)
     return read(
         size=config.size(),
         tolerate=config.tolerate,
@@ -106,6 +134,12 @@ def _read_own(config: OwnConfig, progress: Progress | None, cache: DecodeCache |
         progress=progress,
         cache=cache,
     )
+
+
+def _grouped_by_parent(data: OneSided) -> OneSided:
+    """Return the data with the name of each file's own folder as its group."""
+    parents = [posixpath.basename(posixpath.dirname(name)) for name in data.samples.names]
+    return replace(data, samples=replace(data.samples, groups={PARENT: np.array(parents)}))
 
 
 def divide_own(
@@ -118,14 +152,20 @@ def divide_own(
     """Hold out a part of people's own data, wherever it was read from."""
     notices = list(data.notices)
     test = _read_test(config, data.samples, notices, cache)
+    share, seed = config.held_out, config.seed
+    held_out = whole_groups(data.samples, data.labelled, share=share, seed=seed)
+    if held_out is not None:
+        count = len(np.unique(data.samples.own_groups))
+        notices.append(f"Whole groups are held out, of {count}: none is on both sides.")
     split = split_one_sided(
         data.samples,
         data.labelled,
-        held_out_share=config.held_out,
+        held_out_share=share,
         scenario=config.scenario,
-        seed=config.seed,
+        seed=seed,
         test=_as_test(test) if test else None,
         fewest=fewest,
+        held_out=held_out,
     )
     raw = data.samples.columns
     mean, std = ((), ()) if raw else channel_statistics(split.train.values)
@@ -134,7 +174,7 @@ def divide_own(
         mean,
         std,
         known_negatives=divide_negatives(
-            data.samples, held_out_share=config.held_out, seed=config.seed
+            data.samples, held_out_share=share, seed=seed, held_out=held_out
         ),
         notices=tuple(notices),
         skipped=data.samples.skipped + (test.skipped if test else ()),
@@ -150,9 +190,7 @@ def _read_test(
     if not (folder := stored_path(config.test_folder)):
         return None
     if len(like.sample_shape) != 3:
-        raise ConfigError(
-            "--test takes image folders, and this data is a table of numbers. Leave it out."
-        )
+        raise ConfigError("--test takes image folders, and this data is no images. Leave it out.")
     channels, height, width = like.sample_shape
     test = read_class_folders(
         folder,

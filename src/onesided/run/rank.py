@@ -48,11 +48,11 @@ _ALL_BITS = 2**64 - 1
 
 @dataclass(frozen=True)
 class Best:
-    """One of the best items: printable name, score, and (C, H, W) if there is a picture."""
+    """One of the best items: printable name, score, and a picture (C, H, W), a text, or None."""
 
     name: str
     score: float
-    picture: np.ndarray | None
+    picture: np.ndarray | str | None
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,10 @@ def rank_items(
         _score_rest(partial, items, predictor, run, progress, notify)
         tally = _tally(partial, predictor.threshold)
         first = tally.first_skipped[0] if tally.first_skipped else ("", "")
-        check_readable(items.shown, partial.count, [first], tolerate, unreadable=tally.skipped)
+        unreadable, noun = tally.skipped, items.noun
+        check_readable(
+            items.shown, partial.count, [first], tolerate, unreadable=unreadable, noun=noun
+        )
         skipped_file = _write_skipped(output, partial, tally.skipped)
         ranked = islice(partial.ranked(), top)
         best_items = _write_ranked(output, ranked, predictor.threshold, keep=best)

@@ -6,8 +6,8 @@ NaN for a gap) or a string (category, text; None for a gap).
 
 import math
 import re
-from collections.abc import Callable
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
@@ -88,6 +88,26 @@ def cell_value(column: Column, cell: Plain) -> Cell:
     if cell is None or isinstance(cell, str):
         return cell
     return f"{cell:.15g}"  # a category that is counted: 3 and not 3.0, as a file would have it
+
+
+def shown_row(columns: Sequence[Column], cells: Sequence[Cell]) -> str:
+    """Return a raw row as people read it; of a row of one text, that text."""
+    if len(columns) == 1 and columns[0].kind == "text":
+        return str(cells[0] or "")
+    pairs = zip(columns, cells, strict=True)
+    return " · ".join(f"{column.name}: {_shown(column, cell)}" for column, cell in pairs)
+
+
+def _shown(column: Column, cell: Cell) -> str:
+    if cell is None or isinstance(cell, str):
+        return cell or "?"
+    if math.isnan(cell):
+        return "?"
+    if column.kind == "boolean":
+        return "yes" if cell else "no"
+    if column.kind == "date":
+        return (_EPOCH + timedelta(days=cell)).date().isoformat()
+    return f"{cell:g}"
 
 
 def number_of(cell: str | float) -> float | None:

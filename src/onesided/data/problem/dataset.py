@@ -8,7 +8,7 @@ from math import prod
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Int64, Shaped
 
 from onesided.core.labels import POSITIVE, UNKNOWN
 from onesided.data.problem.samples import ImageKind, Samples
@@ -57,7 +57,8 @@ class PUDataset:
     """Rows of a PU problem; row i is the identity of sample i for the whole run.
 
     `truth` is for evaluation and for methods that declare the need; it may be UNKNOWN.
-    `negative` marks rows known to be negative; None where there are none.
+    `negative` marks rows known to be negative; None where there are none. `groups` says which
+    rows belong together, so that no fold may separate them; None where nobody said.
     """
 
     values: Selection
@@ -65,6 +66,7 @@ class PUDataset:
     truth: Int64[np.ndarray, "n"]
     names: tuple[str, ...]
     negative: Bool[np.ndarray, "n"] | None = None
+    groups: Shaped[np.ndarray, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -77,11 +79,12 @@ class PUDataset:
 
 @dataclass(frozen=True)
 class LabelledDataset:
-    """Samples whose class is known: for reporting, or as a clean set."""
+    """Samples whose class is known: for reporting, or as a clean set. See `PUDataset`."""
 
     values: Selection
     truth: Int64[np.ndarray, "n"]
     names: tuple[str, ...]
+    groups: Shaped[np.ndarray, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.values)

@@ -70,6 +70,11 @@ class Samples:
         return len(self.values)
 
     @property
+    def own_groups(self) -> np.ndarray | None:
+        """The group of each of people's own items, which have at most one kind of groups."""
+        return next(iter(self.groups.values()), None)
+
+    @property
     def sample_shape(self) -> tuple[int, ...]:
         """(C, H, W) of an image or (D,) of a vector."""
         return tuple(self.values.shape[1:])

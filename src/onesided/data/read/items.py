@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from onesided.core.config import nearest
 from onesided.core.errors import DataError
-from onesided.data.columns.cells import Column, WrongCell, cell_value, plain
+from onesided.data.columns.cells import Column, WrongCell, cell_value, plain, shown_row
 from onesided.data.columns.kinds import in_words, joined
 from onesided.data.read.files import (
     ACCEPTED_ENDINGS,
@@ -24,10 +24,12 @@ from onesided.data.read.files import (
     Unreadable,
     listed_file,
     stamp,
+    stream_files,
     stream_images,
 )
 from onesided.data.read.images import decode_chunk
 from onesided.data.read.picture import decode, read_header
+from onesided.data.read.texts import TEXT_ENDING, read_text
 from onesided.storage.names import printable, shown_path
 from onesided.storage.sorting import sorted_on_disk
 from onesided.storage.table import (
@@ -66,14 +68,18 @@ class Items(Protocol):
     def shown(self) -> str:
         """What messages call it."""
 
+    @property
+    def noun(self) -> str:
+        """What messages call one item: image, row or text."""
+
     def records(self, work: Path) -> Iterator[bytes]:
         """Yield a record for each item; `work` is a folder for temporary files."""
 
     def read(self, records: Sequence[bytes]) -> ItemChunk:
         """Read the items of some records."""
 
-    def picture(self, record: bytes) -> np.ndarray | None:
-        """Return (C, H, W) of an item as people see it, or None if there is nothing to see."""
+    def picture(self, record: bytes) -> np.ndarray | str | None:
+        """Return an item as people see it: (C, H, W), a text, or None for mere numbers."""
 
 
 def open_items(
@@ -88,7 +94,8 @@ def open_items(
     """Return the items of a folder or table, for a model that takes this shape.
 
     Args:
-        path: A folder of images, or a CSV file with a column `path` or columns of numbers.
+        path: A folder of images or texts, or a CSV file with a column `path` or with the columns
+            that the model was trained on.
         sample_shape: (C, H, W) of an image or (D,) of a vector.
         model: What messages call the model.
         feature_names: Names of the model's features; a table's columns are then found by
@@ -100,6 +107,8 @@ def open_items(
     if path.suffix.lower() in ACCEPTED_ENDINGS and path.is_file():
         raise DataError(f"{shown_path(path)} is one image. Give the folder that holds it.")
     if not path.is_file() and path.suffix.lower() not in (".csv", ".tsv"):
+        if [column.kind for column in columns] == ["text"]:
+            return _Texts(path)
         if len(sample_shape) != 3:
             raise DataError(f"{takes}; it cannot rank a folder of images.")
         return _Files(path, sample_shape)
@@ -165,6 +174,7 @@ class _Files:
 
     folder: Path
     sample_shape: tuple[int, ...]
+    noun: ClassVar[str] = "image"
 
     @property
     def shown(self) -> str:
@@ -184,7 +194,7 @@ class _Files:
         size = (height, width)
         return ItemChunk(*decode_chunk(found, channels=channels, size=size, what=self.shown))
 
-    def picture(self, record: bytes) -> np.ndarray | None:
+    def picture(self, record: bytes) -> np.ndarray | str | None:
         """Return an image in its own proportions, no larger than a page shows it."""
         path = self._path(record)
         try:
@@ -224,6 +234,7 @@ class _FeatureTable:
 
     table: Table
     columns: tuple[str, ...]
+    noun: ClassVar[str] = "row"
 
     @property
     def shown(self) -> str:
@@ -250,7 +261,7 @@ class _FeatureTable:
             np.frombuffer(numbers, "<f4").reshape(-1, len(self.columns)), _reasons(contents)
         )
 
-    def picture(self, record: bytes) -> np.ndarray | None:
+    def picture(self, record: bytes) -> np.ndarray | str | None:
         return None
 
 
@@ -272,6 +283,44 @@ class _RawRows(_FeatureTable):
         contents = [record.partition(b"\0")[2] for record in records]
         rows = [json.loads(content[1:]) for content in contents if content[:1] == _NUMBERS]
         return ItemChunk(joined(self.schema, list(zip(*rows, strict=True))), _reasons(contents))
+
+    def picture(self, record: bytes) -> np.ndarray | str | None:
+        return shown_row(self.schema, json.loads(record.partition(b"\0")[2][1:]))
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Text files below a folder; see `Items`."""
+
+    folder: Path
+    noun: ClassVar[str] = "text"
+
+    @property
+    def shown(self) -> str:
+        return shown_path(self.folder)
+
+    def records(self, work: Path) -> Iterator[bytes]:
+        """Yield all texts below the folder, sorted by the bytes of their names."""
+        found = stream_files(self.folder, Counter(), accepted=(TEXT_ENDING,), noun="text")
+        return sorted_on_disk(
+            (os.fsencode(file.name) + b"\0" + stamp(file) for file in found), work
+        )
+
+    def read(self, records: Sequence[bytes]) -> ItemChunk:
+        texts: list[str] = []
+        reasons: dict[int, str] = {}
+        for index, record in enumerate(records):
+            try:
+                texts.append(read_text(self.folder / name_of(record)))
+            except Unreadable as error:
+                reasons[index] = error.reason
+        return ItemChunk(np.array(texts, object)[:, None], reasons)
+
+    def picture(self, record: bytes) -> np.ndarray | str | None:
+        try:
+            return read_text(self.folder / name_of(record))
+        except Unreadable:
+            return None  # it was readable a moment ago, when it got its score
 
 
 def _reasons(contents: Sequence[bytes]) -> dict[int, str]:
