@@ -41,6 +41,17 @@ def fit(
         typer.Option("--test", help="Folder with positive/ and negative/: only for the report."),
     ] = None,
     table: Table = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help="Column of the table to read as text.")
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            help="Column whose rows of one value stay together when some are held out; "
+            "for folders: parent.",
+        ),
+    ] = None,
     data: Data = None,
     root: Root = None,
     method: Method = None,
@@ -103,6 +114,8 @@ def fit(
         negatives=negatives,
         test=test,
         table=table,
+        text=text,
+        group=group,
         data=data,
         root=root,
         method=method,

@@ -23,7 +23,8 @@ Unlabelled = Annotated[
 Table = Annotated[
     Path | None,
     typer.Option(
-        "--table", help="CSV: label (positive, unlabelled, negative), and path or numbers."
+        "--table",
+        help="CSV: label (positive, unlabelled, negative), and path, or columns to learn from.",
     ),
 ]
 Data = Annotated[str | None, typer.Option("--data", help="Data set by name.")]

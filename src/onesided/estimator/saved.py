@@ -66,7 +66,7 @@ def write_folder(
     folder.mkdir(parents=True, exist_ok=True)
     # The old result is removed first and the new one written last: where one is, all is complete.
     (folder / RESULT).unlink(missing_ok=True)
-    save_model(folder, predictor.method, model, embedder=predictor.embedder)
+    _save(folder, predictor, model)
     text = json.dumps(vars(saved), indent=2, default=_as_plain)
     write_text(folder / ESTIMATOR, text + "\n")
     if result:
@@ -114,7 +114,7 @@ def read_evaluation(folder: Path) -> tuple[dict[str, Any], PUEvaluation | None]:
 def packed(predictor: Predictor, model: ModelDescription) -> Files:
     """Return the model files as bytes, so that any device and version can open the pickle."""
     with TemporaryDirectory() as folder:
-        save_model(Path(folder), predictor.method, model, embedder=predictor.embedder)
+        _save(Path(folder), predictor, model)
         return {name: (Path(folder) / name).read_bytes() for name in (WEIGHTS, DESCRIPTION)}
 
 
@@ -124,6 +124,11 @@ def unpacked(files: Files, device: str) -> tuple[Predictor, ModelDescription]:
         for name in (WEIGHTS, DESCRIPTION):
             (Path(folder) / name).write_bytes(files[name])
         return load_model(Path(folder), device)
+
+
+def _save(folder: Path, predictor: Predictor, model: ModelDescription) -> None:
+    frozen, encoder = predictor.embedder, predictor.encoder
+    save_model(folder, predictor.method, model, embedder=frozen, encoder=encoder)
 
 
 def _parameters_of_run(folder: Path, model: ModelDescription) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def choices(problem: Problem, preset: str | None) -> list[str]:
     rows = len(split.train)
     return [
         f"Data: {count(labelled, 'positive')}, {rows - labelled} unlabelled{held_out}.",
-        _size_line(config, split.sample_shape),
+        _size_line(config, split.sample_shape, raw=bool(problem.data.columns)),
         *method_lines(config),
         f"Preset: {preset or 'none, all settings are given'}; {count(train.epochs, 'epoch')} "
         f"of batches of {train.batch_size}, learning rate {train.learning_rate:g}.",
@@ -64,7 +64,9 @@ def _backbone_line(config: RunConfig, shape: Sequence[int]) -> str:
     return f"Backbone: {chosen.in_words(shape)}, chosen for {kind}."
 
 
-def _size_line(config: RunConfig, shape: Sequence[int]) -> str:
+def _size_line(config: RunConfig, shape: Sequence[int], *, raw: bool) -> str:
+    if raw:
+        return f"Samples: rows of {count(shape[0], 'column')}."
     if len(shape) == 1:
         return f"Samples: vectors of {count(shape[0], 'number')}."
     channels, height, width = shape

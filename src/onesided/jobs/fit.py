@@ -75,6 +75,8 @@ def fit(
     negatives: PathLike | None = None,
     test: PathLike | None = None,
     table: PathLike | None = None,
+    text: str | None = None,
+    group: str | None = None,
     data: str | None = None,
     root: PathLike | None = None,
     method: str | None = None,
@@ -114,7 +116,10 @@ def fit(
         output: Run folder to write.
         negatives: Folder of known negatives; methods that can are trained on some of them.
         test: Folder with `positive` and `negative`, for reporting only.
-        table: Instead of folders, a CSV file: label, and path or numbers.
+        table: Instead of folders, a CSV file: label, and path or columns to learn from.
+        text: Column of the table to read as text, whatever it looks like.
+        group: Column of the table whose rows of one value are never both trained on and held
+            out; for folders "parent", the folder that a file lies in.
         data: Instead of both, a data set by name.
         root: Folder of that data set.
         method: Name of the method, see `onesided methods`.
@@ -137,7 +142,10 @@ def fit(
         monitor: Receives notices and progress.
     """
     folders = {"-p": positives, "-u": unlabelled, "-n": negatives}
-    others = {"--root": root, "--test": test, "--tolerate": tolerate, "--cache": cache}
+    others = {
+        **{"--root": root, "--test": test, "--tolerate": tolerate, "--cache": cache},
+        **{"--text": text, "--group": group},
+    }
     flags = nested(
         {
             "data.name": data_name(data, table, folders, others),
@@ -147,6 +155,8 @@ def fit(
             "data.negative_folder": negatives,
             "data.test_folder": test,
             "data.table": table,
+            "data.kinds": None if text is None else {text: "text"},
+            "data.group": group,
             "data.tolerate": tolerate,
             **training_flags(
                 method=method,

@@ -11,8 +11,8 @@ PathLike = str | Path
 
 GOES_WITH = {
     "--data": ("--root",),
-    "--table": ("--test", "--tolerate", "--cache"),
-    "-p and -u": ("-p", "-u", "-n", "--test", "--tolerate", "--cache"),
+    "--table": ("--test", "--tolerate", "--cache", "--text", "--group"),
+    "-p and -u": ("-p", "-u", "-n", "--test", "--tolerate", "--cache", "--group"),
 }
 """Which flags say something about which kind of data."""
 

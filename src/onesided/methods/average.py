@@ -16,7 +16,7 @@ from onesided.methods.against_pool import Features, Mask
 from onesided.methods.base import Card, MethodConfig
 from onesided.methods.forest import Boosting, BoostingConfig, Forest, ForestConfig
 from onesided.methods.linear import Linear, LinearConfig
-from onesided.nets.standardise import Backbone
+from onesided.nets.standardise import Backbone, Standardise
 
 PARTS: Mapping[str, type[LinearConfig | ForestConfig | BoostingConfig]] = {
     "linear": LinearConfig,
@@ -67,7 +67,8 @@ class AverageConfig(MethodConfig):
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "Average":
         """Return an Average whose parts are not fitted; it does not use the backbone."""
-        return Average(self, prod(facts.sample_shape))
+        given = backbone.standardise if len(facts.sample_shape) == 1 else None
+        return Average(self, prod(facts.sample_shape), given)
 
 
 class Average:
@@ -77,11 +78,11 @@ class Average:
     it would have no say.
     """
 
-    def __init__(self, config: AverageConfig, width: int) -> None:
-        kinds: dict[str, type[Part]] = {"linear": Linear, "forest": Forest, "boosting": Boosting}
-        self.parts: dict[str, Part] = {
-            name: kinds[name](settings, width)  # type: ignore[arg-type]
-            for name, settings in config.parts().items()
+    def __init__(
+        self, config: AverageConfig, width: int, standardise: Standardise | None = None
+    ) -> None:
+        self.parts = {
+            name: _part(settings, width, standardise) for name, settings in config.parts().items()
         }
         self.scale: np.ndarray | None = None
 
@@ -127,6 +128,20 @@ class Average:
         if self.scale is None:
             raise OnesidedError("The average is not fitted yet: call fit, or load a saved model.")
         return self.scale
+
+
+def _part(
+    settings: LinearConfig | ForestConfig | BoostingConfig,
+    width: int,
+    standardise: Standardise | None,
+) -> Part:
+    match settings:
+        case LinearConfig():
+            return Linear(settings, width, standardise)
+        case ForestConfig():
+            return Forest(settings, width)
+        case BoostingConfig():
+            return Boosting(settings, width)
 
 
 def _log_odds(scores: np.ndarray) -> np.ndarray:

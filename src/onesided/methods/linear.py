@@ -34,7 +34,7 @@ from onesided.methods.against_pool import (
 )
 from onesided.methods.base import Card, MethodConfig
 from onesided.metrics.pu import proxy_auc
-from onesided.nets.standardise import Backbone
+from onesided.nets.standardise import Backbone, Standardise
 
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.001)
 """Penalties to choose from, the strongest first: on a tie it wins."""
@@ -70,16 +70,22 @@ class LinearConfig(MethodConfig):
     )
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "Linear":
-        """Return a Linear without weights; it does not use the backbone."""
-        return Linear(self, prod(facts.sample_shape))
+        """Return a Linear without weights; of the backbone it takes the scale of vectors."""
+        given = backbone.standardise if len(facts.sample_shape) == 1 else None
+        return Linear(self, prod(facts.sample_shape), given)
 
 
 class Linear:
     """A weight for every feature."""
 
-    def __init__(self, config: LinearConfig, width: int) -> None:
+    def __init__(
+        self, config: LinearConfig, width: int, standardise: Standardise | None = None
+    ) -> None:
         self.config = config
         self.width = width
+        # The data's own scale, where it has one: the directions of a text share one, so that
+        # those that hardly vary do not count as much as the first. Pixels are each scaled alone.
+        self.given = None if standardise is None else _scales_of(standardise)
         self.numbers: dict[str, np.ndarray] | None = None
 
     def fit(self, features: Features, labelled: Mask, rng: np.random.Generator) -> None:
@@ -87,12 +93,12 @@ class Linear:
         rows = checked_features(features, self.width, "Linear")
         penalty = self.config.penalty
         if penalty == "auto":
-            penalty = _best_penalty(rows, labelled, rng)
+            penalty = self._best_penalty(rows, labelled, rng)
         if self.config.passes == 2:
             labelled = likely_positive(
-                rows, labelled, lambda x, y, new: _margins(_fitted(x, y, penalty), new), rng
+                rows, labelled, lambda x, y, new: _margins(self._fitted(x, y, penalty), new), rng
             )
-        self.numbers = _fitted(rows, labelled, penalty)
+        self.numbers = self._fitted(rows, labelled, penalty)
 
     def scores(self, features: Features) -> Float64[np.ndarray, "m"]:
         """Return how likely each sample is to be of P, were P and U equally frequent."""
@@ -118,39 +124,46 @@ class Linear:
             raise CheckpointError("The model is damaged: its weights are not finite numbers.")
         self.numbers = numbers
 
+    def _fitted(self, rows: np.ndarray, positive: Mask, penalty: float) -> dict[str, np.ndarray]:
+        from sklearn.linear_model import LogisticRegression  # a second to import
 
-def _fitted(rows: np.ndarray, positive: Mask, penalty: float) -> dict[str, np.ndarray]:
-    from sklearn.linear_model import LogisticRegression  # a second to import
+        centre, scale = _scales(rows) if self.given is None else self.given
+        model = LogisticRegression(C=1 / (penalty * len(rows)), max_iter=MOST_ITERATIONS)
+        standard = ((rows - centre) / scale).astype(np.float32)
+        model.fit(standard, positive, sample_weight=equal_weights(positive))
+        return {
+            "centre": centre,
+            "scale": scale,
+            "weight": model.coef_[0].astype(np.float64),
+            "bias": model.intercept_.astype(np.float64),
+        }
 
+    def _best_penalty(self, rows: np.ndarray, labelled: Mask, rng: np.random.Generator) -> float:
+        """Return the penalty with the highest proxy AUC out of fold, all on the same folds."""
+        seed = int(rng.integers(2**63))
+
+        def proxy(penalty: float) -> float:
+            scores = out_of_fold(
+                rows,
+                labelled,
+                lambda x, y, new: _margins(self._fitted(x, y, penalty), new),
+                np.random.default_rng(seed),
+            )
+            return proxy_auc(scores[labelled], scores[~labelled])
+
+        return max(PENALTIES, key=proxy)
+
+
+def _scales(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and spread of each feature; a constant one is only shifted."""
     centre, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
-    scale = np.where(spread > 1e-12 * (1 + np.abs(centre)), spread, 1.0)
-    model = LogisticRegression(C=1 / (penalty * len(rows)), max_iter=MOST_ITERATIONS)
-    standard = ((rows - centre) / scale).astype(np.float32)
-    model.fit(standard, positive, sample_weight=equal_weights(positive))
-    return {
-        "centre": centre,
-        "scale": scale,
-        "weight": model.coef_[0].astype(np.float64),
-        "bias": model.intercept_.astype(np.float64),
-    }
+    return centre, np.where(spread > 1e-6 * (1e-6 + np.abs(centre)), spread, 1.0)
+
+
+def _scales_of(standardise: Standardise) -> tuple[np.ndarray, np.ndarray]:
+    return standardise.mean.double().cpu().numpy(), standardise.std.double().cpu().numpy()
 
 
 def _margins(numbers: Mapping[str, np.ndarray], rows: np.ndarray) -> Float64[np.ndarray, "m"]:
     margins: np.ndarray = ((rows - numbers["centre"]) / numbers["scale"]) @ numbers["weight"]
     return margins + numbers["bias"][0]
-
-
-def _best_penalty(rows: np.ndarray, labelled: Mask, rng: np.random.Generator) -> float:
-    """Return the penalty with the highest proxy AUC out of fold, all on the same folds."""
-    seed = int(rng.integers(2**63))
-
-    def proxy(penalty: float) -> float:
-        scores = out_of_fold(
-            rows,
-            labelled,
-            lambda x, y, new: _margins(_fitted(x, y, penalty), new),
-            np.random.default_rng(seed),
-        )
-        return proxy_auc(scores[labelled], scores[~labelled])
-
-    return max(PENALTIES, key=proxy)

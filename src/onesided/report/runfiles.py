@@ -56,9 +56,9 @@ class RankedPool:
 
 @dataclass(frozen=True)
 class Thumbnails:
-    """A few images with their scores and names, in the order in which they are shown."""
+    """A few images, or texts, with their scores and names, in the order in which they are shown."""
 
-    images: UInt8[np.ndarray, "n height width channels"]
+    images: UInt8[np.ndarray, "n height width channels"] | tuple[str, ...]
     scores: Float64[np.ndarray, "n"]
     names: tuple[str, ...]
 
@@ -229,21 +229,24 @@ def _thumbnails(arrays: Mapping[str, np.ndarray], notes: list[str]) -> dict[str,
     found = {}
     for group in GROUPS:
         images, scores, names = (arrays.get(f"{group}_{x}") for x in ("images", "scores", "names"))
+        images = arrays.get(f"{group}_texts") if images is None else images
         if images is None or scores is None or names is None or images.size == 0:
             continue
         if not _are_thumbnails(images, scores, names):
             shapes = ", ".join(f"{part.dtype} {part.shape}" for part in (images, scores, names))
             notes.append(
-                f"report.npz: {group} should hold uint8 images (n, H, W, 1 or 3), "
+                f"report.npz: {group} should hold uint8 images (n, H, W, 1 or 3) or n texts, "
                 f"n scores and n names; got {shapes}. They are left out."
             )
             continue
-        found[group] = Thumbnails(images, scores.astype(np.float64), tuple(map(str, names)))
+        shown = tuple(map(str, images)) if images.dtype.kind == "U" else images
+        found[group] = Thumbnails(shown, scores.astype(np.float64), tuple(map(str, names)))
     return found
 
 
 def _are_thumbnails(images: np.ndarray, scores: np.ndarray, names: np.ndarray) -> bool:
     pictures = images.dtype == np.uint8 and images.ndim == 4 and images.shape[3] in (1, 3)
+    pictures = pictures or (images.dtype.kind == "U" and images.ndim == 1)
     labelled = scores.dtype.kind in "fiu" and names.dtype.kind == "U"
     return pictures and labelled and scores.shape == names.shape == images.shape[:1]
 

@@ -14,6 +14,7 @@ from pydantic import Field
 from onesided.core.config import Config, Settings, nearest
 from onesided.core.errors import ConfigError
 from onesided.core.former import first_names, method_today
+from onesided.data.columns.cells import ColumnKind
 from onesided.data.problem.dataset import Scenario
 from onesided.data.problem.split import SplitRecipe
 from onesided.data.read.images import Size
@@ -52,7 +53,13 @@ class OwnConfig(Config):
     test_folder: str | None = None
     """Folder with two folders `positive` and `negative`, for reporting."""
     table: str | None = None
-    """CSV file with columns path and label, or label and numbers."""
+    """CSV file with columns path and label, or label and columns to learn from."""
+    kinds: dict[str, ColumnKind] | None = None
+    """Kinds of columns of the table (number, category, boolean, date, text) by their names, where
+    they are not to be found out."""
+    group: str | None = None
+    """Column of the table whose rows of one value are never both trained on and held out; for
+    folders `parent`, the folder that a file lies in."""
     image_size: int = Field(default=0, ge=0, le=1024)
     """Side to which images are resized; 0 chooses from the data."""
     largest_side: int = Field(default=128, ge=8, le=1024)

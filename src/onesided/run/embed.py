@@ -120,7 +120,7 @@ class _Images:
             at = np.searchsorted(self.parts[key].index, selection.index)
             return Selection(features, (before[key] + at).astype(np.int64))
 
-        seen: Problem = _with_selections(problem, of)
+        seen: Problem = with_selections(problem, of)
         return seen
 
 
@@ -170,12 +170,12 @@ def _selections(part: object) -> Iterator[Selection]:
             yield from _selections(getattr(part, field.name))
 
 
-def _with_selections(part: Any, change: Callable[[Selection], Selection]) -> Any:  # noqa: ANN401
+def with_selections(part: Any, change: Callable[[Selection], Selection]) -> Any:  # noqa: ANN401
     """Return a part of the data with every selection in it changed."""
     if isinstance(part, Selection):
         return change(part)
     if not is_dataclass(part) or isinstance(part, type):
         return part
     old: dict[str, Any] = {field.name: getattr(part, field.name) for field in fields(part)}
-    new = {name: _with_selections(value, change) for name, value in old.items()}
+    new = {name: with_selections(value, change) for name, value in old.items()}
     return replace(part, **{name: new[name] for name in new if new[name] is not old[name]})

@@ -182,7 +182,7 @@ def finish(problem: Problem, trained: Trained, found: Search | None = None) -> F
         "threshold_rule": chosen.to_json("onesided fit"),
     }
     predictor = replace(trained.predictor, threshold=chosen.value)
-    model = _describe_model(problem, chosen.value, trained.prior)
+    model = _describe_model(problem, predictor, trained.prior)
     return Finished(predictor, model, scored, evaluation, result)
 
 
@@ -240,7 +240,7 @@ def _search_entries(found: Search | None, optimism: float) -> dict[str, Any]:
 
 
 def _describe_model(
-    problem: Problem, threshold: float, prior: PriorUsed | None
+    problem: Problem, predictor: Predictor, prior: PriorUsed | None
 ) -> ModelDescription:
     """Return the content of `model.json`: how to rebuild the method, and which data it takes."""
     config, source = problem.config, problem.data.source
@@ -253,7 +253,8 @@ def _describe_model(
         std=source.std,
         kind=source.split.kind,
         feature_names=source.feature_names,
-        threshold=threshold,
+        encoder=predictor.encoder.description if predictor.encoder else None,
+        threshold=predictor.threshold,
         prior=prior.value if prior else None,
     )
 
@@ -261,7 +262,8 @@ def _describe_model(
 def _write(path: Path, problem: Problem, finished: Finished) -> None:
     """Write model, scores, report data and, last of all, the result."""
     split, predictor, scored = problem.split, finished.predictor, finished.scored
-    save_model(path, predictor.method, finished.model, embedder=predictor.embedder)
+    frozen, encoder = predictor.embedder, predictor.encoder
+    save_model(path, predictor.method, finished.model, embedder=frozen, encoder=encoder)
     parts = [split.train] if split.held_out is None else [split.train, split.held_out]
     names = [part.names[row] for part in parts for row in np.flatnonzero(part.unlabelled)]
     ranked = ranked_rows(names, scored.unlabelled, predictor.threshold)

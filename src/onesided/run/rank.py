@@ -13,6 +13,7 @@ Until the ranking is written, a folder `ranked.csv.partial` beside it holds the 
 import hashlib
 import shutil
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,11 +49,11 @@ _ALL_BITS = 2**64 - 1
 
 @dataclass(frozen=True)
 class Best:
-    """One of the best items: printable name, score, and (C, H, W) if there is a picture."""
+    """One of the best items: printable name, score, and a picture (C, H, W), a text, or None."""
 
     name: str
     score: float
-    picture: np.ndarray | None
+    picture: np.ndarray | str | None
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,10 @@ def rank_items(
         _score_rest(partial, items, predictor, run, progress, notify)
         tally = _tally(partial, predictor.threshold)
         first = tally.first_skipped[0] if tally.first_skipped else ("", "")
-        check_readable(items.shown, partial.count, [first], tolerate, unreadable=tally.skipped)
+        unreadable, noun = tally.skipped, items.noun
+        check_readable(
+            items.shown, partial.count, [first], tolerate, unreadable=unreadable, noun=noun
+        )
         skipped_file = _write_skipped(output, partial, tally.skipped)
         ranked = islice(partial.ranked(), top)
         best_items = _write_ranked(output, ranked, predictor.threshold, keep=best)
@@ -129,7 +133,8 @@ def _open(
 ) -> Items:
     shape, names = model.sample_shape, model.feature_names
     if not is_vector_file(path):
-        return open_items(path, shape, called, feature_names=names, notify=notify)
+        columns = model.encoder.columns if model.encoder else ()
+        return open_items(path, shape, called, feature_names=names, columns=columns, notify=notify)
     file = read_vector_file(path)
     if file.values.shape[1:] != shape or (names and file.feature_names not in ((), names)):
         raise DataError(
@@ -295,6 +300,7 @@ def _score_rest(
     scored = min(done * partial.chunk, partial.count)
     if done and notify:
         notify(f"Resuming after {scored} of {partial.count} items, scored by a stopped command.")
+    unknown = Counter[str]()
     with partial.journal.writing() as append:
         for records in islice(partial.chunks(), done, None):
             chunk = items.read(records)
@@ -307,8 +313,21 @@ def _score_rest(
             reasons = {str(number): reason for number, reason in chunk.reasons.items()}
             append({"scores": scores.tolist(), "reasons": reasons})  # JSON keeps every bit
             scored += len(records)
+            if predictor.encoder is not None:
+                unknown += predictor.encoder.unknown(chunk.values)
             if progress:
                 progress(scored, partial.count)
+    if notify:
+        for column, rows in unknown.items():
+            notify(unknown_values(column, rows))
+
+
+def unknown_values(column: str, rows: int) -> str:
+    """Return the notice about values of a category that have no place of their own."""
+    return printable(
+        f"Column '{column}': {rows} rows hold values that the model does not know or has seldom "
+        "seen; they count as other values."
+    )
 
 
 @dataclass

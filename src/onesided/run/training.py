@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from onesided.engine.fit import Memory, Watcher, fit
 from onesided.engine.predict import Predictor
 from onesided.run.build import build_method
+from onesided.run.encode import encode
 from onesided.run.prior import PriorUsed, find_prior
 from onesided.run.problem import Problem
 
@@ -26,10 +27,11 @@ def train(
     watcher: Watcher | None = None,
     prior: PriorUsed | None = None,
 ) -> Trained:
-    """Find the prior, build the method and fit it; only `memory` writes anything.
+    """Encode, find the prior, build the method and fit it; only `memory` writes anything.
 
     `prior` is one that is known already; None finds it where the method needs one.
     """
+    problem = encode(problem)
     config = problem.config
     if prior is None and config.method.needs.prior:
         prior = find_prior(config.prior, problem.split, config.seed)
@@ -47,5 +49,6 @@ def train(
     predictor = fit(
         method, problem.training, config.train, seed=config.seed, memory=memory, watcher=watcher
     )
-    predictor = replace(predictor, embedder=problem.data.embedder)
+    data = problem.data
+    predictor = replace(predictor, embedder=data.embedder, encoder=data.encoder)
     return Trained(predictor, prior, memory.log.seconds() or time.monotonic() - started)

@@ -4,7 +4,6 @@ import math
 
 from onesided.core.dist import world
 from onesided.core.threads import choose_threads
-from onesided.engine.sweep import EMBED_BATCH
 from onesided.nets.build import build_backbone
 from onesided.nets.work import multiplications
 from onesided.run.embed import build_embedder
@@ -26,6 +25,7 @@ def work_of(problem: Problem) -> float:
     if not config.method.trains_backbone and not config.backbone.freeze:
         return math.inf
     if config.backbone.freeze:
-        return multiplications(build_embedder(config.backbone, data), shape) * EMBED_BATCH
+        embedder = build_embedder(config.backbone, data)
+        return multiplications(embedder, shape) * embedder.inference().batch
     backbone = build_backbone(config.backbone, shape, data.mean, data.std)
     return multiplications(backbone, shape) * config.train.batch_size / world()
