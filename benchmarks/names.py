@@ -17,6 +17,8 @@ Record = dict[str, Any]
 
 OLD_TITLE, OLD_BASE = "NcPU", "budget"
 """How earlier files label the row of Teacher; the study of switches by its variant's name."""
+NAMES = 2
+"""Records of this version and later hold names and defaults of today."""
 SENTENCES = {f"{OLD_TITLE}'s variant `{OLD_BASE}`": TITLE, OLD_TITLE: TITLE}
 
 
@@ -45,10 +47,11 @@ def with_true_names(content: Content) -> Content:
 
 def record_today(record: Mapping[str, Any]) -> Record:
     """Return one run under the names of today."""
-    if record["method"] != NCPU:
+    if record["method"] != NCPU or record.get("names", 1) >= NAMES:
         return dict(record)
     # A record holds what differed from the defaults of its time, with NcPU's switches.
-    all_settings = {**METHODS[NCPU]().model_dump(mode="json"), **SWITCHES, **record["settings"]}
+    first = METHODS[NCPU]().model_dump(mode="json", exclude={"pairs"})
+    all_settings = {**first, **SWITCHES, **record["settings"]}
     name, settings = method_today(NCPU, all_settings)
     defaults = METHODS[name]().model_dump(mode="json")
     label = record["label"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.grid import Folders, Grid
-from benchmarks.names import read_content
+from benchmarks.names import NAMES, read_content
 from benchmarks.origin import Origin, code_in_memory, origin, origin_of_run
 from onesided.core.config import Settings
 from onesided.core.errors import ConfigError, FolderTaken, Interrupted, OnesidedError
@@ -215,6 +215,7 @@ def describe(label: str, config: RunConfig) -> Record:
         "data": config.data.name,
         "method": config.method_name,
         "settings": {key: value for key, value in settings.items() if value != defaults[key]},
+        "names": NAMES,
         "needs": [name for name, needed in vars(needs).items() if needed],
         "prior": config.prior if needs.prior else None,
         "seed": config.seed,

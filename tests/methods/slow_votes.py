@@ -103,12 +103,12 @@ class SlowVotes:
             targets.append(self._target(row, labelled[i], votes[i], f[i][1] >= tau, warm))
         classification = self._classification(learner, targets, labelled)
 
+        if c.pairs == "labelled":
+            f = [(1.0, 0.0) if known else p for p, known in zip(f, labelled, strict=True)]
         aligned = []
         for i in range(BATCH):
             alone = warm or c.alignment == "self"
-            peers = [
-                j for j in range(BATCH) if i == j or (not alone and predicted[i] == predicted[j])
-            ]
+            peers = [j for j in range(BATCH) if i == j or (not alone and self._pair_up(f, i, j))]
             aligned.append(mean([self._pair(q[i], k[j], i == j) for j in peers]))
         entropy = mean([-sum(p * math.log(p) for p in probability) for probability in learner])
         ramp = min(epoch / c.warmup_epochs, 1)
@@ -137,6 +137,13 @@ class SlowVotes:
         on_p = [ce[i] for i in range(BATCH) if labelled[i]]
         on_u = [ce[i] for i in range(BATCH) if not labelled[i]]
         return mean(on_p) + mean(on_u)
+
+    def _pair_up(self, f: list[tuple[float, float]], i: int, j: int) -> bool:
+        """Return whether j belongs to Q of i."""
+        if self.config.pairs == "predicted":
+            return (f[i][0] > f[i][1]) == (f[j][0] > f[j][1])
+        agreement = f[i][0] * f[j][0] + f[i][1] * f[j][1]
+        return agreement >= self.config.pair_threshold
 
     def _votes(self, q: Tensor, labelled: list[bool]) -> list[int]:
         similarity = [[float(row @ mu) for mu in self.prototypes] for row in q]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from onesided.core.batch import Losses, Outputs
+from onesided.core.batch import Losses, Outputs, PUBatch
 from onesided.core.errors import ConfigError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.methods.base import EMBEDDING
@@ -52,6 +52,39 @@ def test_a_variant_fills_its_switches_and_a_given_switch_wins() -> None:
     assert released.self_pair == "plain"
     assert released.confidence_cap == 0.9
     assert NcPUConfig().bound == "similarity"
+
+
+PAIRED: dict[str, list[list[int]]] = {
+    "predicted": [[1, 1, 0], [1, 1, 0], [0, 0, 1]],
+    "probabilities": [[1, 1, 0], [1, 1, 0], [0, 0, 1]],
+    "labelled": [[1, 0, 1], [0, 1, 0], [1, 0, 1]],
+}
+
+
+@pytest.mark.parametrize("rule", list(PAIRED))
+def test_a_labelled_positive_that_is_predicted_negative_pairs_by_the_rule(rule: str) -> None:
+    """Rows: a labelled positive and two of U; predicted negative, negative, positive."""
+    probability = torch.zeros(3, 2)
+    probability[:, POSITIVE] = torch.tensor([0.2, 0.3, 0.9])
+    probability[:, NEGATIVE] = 1 - probability[:, POSITIVE]
+    batch = PUBatch(torch.arange(3), torch.tensor([True, False, False]))
+    pairs = NcPUConfig.from_settings({"pairs": rule}).class_pairs(probability, batch)
+    assert pairs.int().tolist() == PAIRED[rule]
+
+
+@pytest.mark.parametrize("pairs", ["probabilities", "labelled"])
+def test_pairs_by_a_lower_threshold_equal_the_loops(pairs: str) -> None:
+    equals_the_loops(method(pairs=pairs, pair_threshold=0.2), 6)
+
+
+def test_the_paper_pairs_by_prediction_and_the_released_code_by_probabilities() -> None:
+    assert NcPUConfig().pairs == "predicted"
+    assert NcPUConfig.from_settings({"variant": "released"}).pairs == "probabilities"
+
+
+def test_a_pair_threshold_that_would_be_ignored_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no effect on pairs of one predicted class"):
+        NcPUConfig.from_settings({"pair_threshold": 0.2})
 
 
 def losses_at(epoch: int, **settings: object) -> tuple[NcPU, Losses]:
@@ -152,7 +185,10 @@ def test_what_is_not_the_papers_mathematics_is_refused_with_its_true_name(
 
 def test_switches_of_earlier_files_are_left_out_where_they_say_what_the_paper_says() -> None:
     papers = {"views": "three", "weighing": "sources", "judge": "online", "voter": "prototype"}
-    assert NcPUConfig.from_settings(papers) == NcPUConfig()
+    # What these files trained is kept too: labelled positives were put on their own side of Q.
+    assert NcPUConfig.from_settings(papers) == NcPUConfig(pairs="labelled")
+    old = NcPUConfig.from_settings({**papers, "variant": "released"})
+    assert (old.pairs, old.bound) == ("labelled", "coordinate")
     for key, other in {"views": "two", "judge": "target"}.items():
         with pytest.raises(ConfigError, match=f"{key} = '{other}' is not NcPU.*'teacher'"):
             NcPUConfig.from_settings({**papers, key: other})

@@ -106,7 +106,8 @@ FEATURES = {**OLD_SWITCHES, "variant": "features", "alignment": "robust", "voter
 def test_what_was_called_a_variant_of_ncpu_opens_as_teacher(
     old: dict[str, str], variant: str
 ) -> None:
-    before = {**NcPUConfig().model_dump(), "alignment_weight": 1.0, "entropy_weight": 0.0, **old}
+    base = NcPUConfig().model_dump(exclude={"pairs"})  # which was no setting then
+    before = {**base, "alignment_weight": 1.0, "entropy_weight": 0.0, **old}
     name, settings = method_today("ncpu", before)
     assert name == "teacher"
     today = TeacherConfig.from_settings(settings)
@@ -116,9 +117,16 @@ def test_what_was_called_a_variant_of_ncpu_opens_as_teacher(
 
 def test_ncpu_itself_keeps_its_name_and_its_identity() -> None:
     papers = {"views": "three", "weighing": "sources", "judge": "online", "voter": "prototype"}
-    config = NcPUConfig(entropy_weight=0.5).model_dump()
-    assert method_today("ncpu", {**config, **papers}) == ("ncpu", config)
-    assert first_names("ncpu", config) == {"name": "ncpu", **config, **papers}
+    config = NcPUConfig(entropy_weight=0.5, pairs="labelled").model_dump()
+    first = {key: value for key, value in config.items() if key != "pairs"} | papers
+    assert method_today("ncpu", first) == ("ncpu", config)
+    assert first_names("ncpu", config) == {"name": "ncpu", **first}
+
+
+def test_another_rule_of_pairs_is_another_run() -> None:
+    config = NcPUConfig().model_dump()
+    assert first_names("ncpu", config)["pairs"] == config["pairs"] == "predicted"
+    assert first_names("nnpu", {"pairs": "probabilities"}) == {"name": "nnpu"}
 
 
 def test_a_mixture_of_both_is_no_ncpu() -> None:

@@ -16,6 +16,9 @@ MOVED = {"budget": "plain", "features": "features"}
 SWITCHES = {"views": "three", "weighing": "sources", "judge": "online", "voter": "prototype"}
 """Switches that NcPU had, with the paper's values; today they are Teacher's."""
 
+FIRST_PAIRS = {NCPU: "labelled", TEACHER: "labelled"}
+"""The rule of aligned pairs before it was a setting; in all other methods by probabilities."""
+
 
 def method_today(name: str, settings: Mapping[str, Any]) -> tuple[str, Settings]:
     """Return a method of an earlier file, and all its settings, under the names of today."""
@@ -24,7 +27,8 @@ def method_today(name: str, settings: Mapping[str, Any]) -> tuple[str, Settings]
         return (TEACHER, _renamed(settings)) if moved else (name, dict(settings))
     if any(settings.get(key, value) != value for key, value in SWITCHES.items()):
         return TEACHER, _renamed(settings)
-    return name, {key: value for key, value in settings.items() if key not in SWITCHES}
+    kept = {key: value for key, value in settings.items() if key not in SWITCHES}
+    return name, {"pairs": FIRST_PAIRS[NCPU], **kept}
 
 
 def result_today(result: Mapping[str, Any]) -> Settings:
@@ -36,6 +40,8 @@ def result_today(result: Mapping[str, Any]) -> Settings:
 
 def first_names(name: str, settings: Mapping[str, Any]) -> Settings:
     """Return a method's settings as the first version wrote them: a run keeps its identity."""
+    if settings.get("pairs") == FIRST_PAIRS.get(name, "probabilities"):
+        settings = {key: value for key, value in settings.items() if key != "pairs"}
     if name == TEACHER:
         first = {today: before for before, today in MOVED.items()}
         return {**settings, "name": NCPU, "variant": first[settings["variant"]]}

@@ -7,16 +7,14 @@ Symbols are those of `onesided.methods.ncpu`.
 from typing import Literal, Self
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
 from onesided.core.batch import PUBatch
 from onesided.core.clock import Clock
 from onesided.core.labels import NEGATIVE, POSITIVE
-from onesided.losses.alignment import same_class_pairs
 from onesided.losses.classification import mean_or_zero
-from onesided.methods.alignment import AlignmentConfig
+from onesided.methods.alignment import AlignmentConfig, as_known, self_pairs
 from onesided.methods.base import VariantConfig
 from onesided.methods.logged import logs
 from onesided.methods.shapes import Embeddings, PairMask, RowIntegers, RowMask, TwoColumns
@@ -160,13 +158,8 @@ def move_targets(
 def pairs_of_one_class(
     probability: TwoColumns, batch: PUBatch, config: DisambiguationConfig, clock: Clock
 ) -> PairMask:
-    """Return the pairs Q: same predicted class; during the warm-up only self pairs."""
-    if not config.settled(clock):
-        return torch.eye(len(probability), dtype=torch.bool, device=probability.device)
-    known = as_known(torch.zeros_like(batch.row), batch)
-    certain = F.one_hot(known, 2).to(probability)
-    believed = torch.where(batch.unlabelled[:, None], probability, certain)
-    return same_class_pairs(believed, threshold=config.pair_threshold)
+    """Return the pairs Q; during the warm-up only self pairs."""
+    return config.class_pairs(probability, batch) if config.settled(clock) else self_pairs(batch)
 
 
 def watched(
@@ -186,9 +179,3 @@ def watched(
         "gated": mean_or_zero(gated.float(), unlabelled),
         "called_positive": mean_or_zero((probability[:, POSITIVE] > 0.5).float(), unlabelled),
     }
-
-
-def as_known(label: RowIntegers, batch: PUBatch) -> RowIntegers:
-    """Return the labels, corrected for labelled positives and known negatives."""
-    corrected = label.masked_fill(batch.labelled, POSITIVE)
-    return corrected if batch.negative is None else corrected.masked_fill(batch.negative, NEGATIVE)

@@ -23,7 +23,7 @@ from pydantic import model_validator
 
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
-from onesided.core.former import MOVED, SWITCHES, TEACHER
+from onesided.core.former import MOVED, NCPU, SWITCHES, TEACHER, method_today
 from onesided.losses.classification import mean_entropy, positive_unlabelled_cross_entropy
 from onesided.methods.alignment import ALIGNED_VIEWS, AlignmentBranch
 from onesided.methods.base import EMBEDDING, Card, GradientMethod, summed
@@ -51,6 +51,7 @@ class NcPUConfig(DisambiguationConfig):
     switches: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "released": {
+            "pairs": "probabilities",
             "bound": "coordinate",
             "self_pair": "plain",
             "prototype_normalisation": "batch",
@@ -70,7 +71,8 @@ class NcPUConfig(DisambiguationConfig):
         summary="Finds the positives by representations that withstand wrong labels.",
         citation="Zhao et al., Noisy-Pair Robust Representation Alignment for Positive-Unlabeled "
         "Learning, ICLR 2026.",
-        fidelity="Written from the paper. The authors' code differs in six switches; all are here.",
+        fidelity="Written from the paper. The authors' code differs in seven switches; all "
+        "are here.",
         licence="Authors' code: CC BY-NC-SA 4.0, academic use only; nothing of it is here.",
         good_at="Images, few positives, no class prior, no negatives; first in the paper's table, "
         "after 1300 epochs.",
@@ -78,7 +80,7 @@ class NcPUConfig(DisambiguationConfig):
         "for these.",
         variants={
             "paper": "the published mathematics (default)",
-            "released": "the six switches as the authors' code sets them",
+            "released": "the seven switches as the authors' code sets them",
         },
         logs=LOGS,
     )
@@ -100,7 +102,7 @@ class NcPUConfig(DisambiguationConfig):
                     f"{key} = '{settings[key]}' is not NcPU. It is a setting of the method "
                     f"'{TEACHER}': give method.name = '{TEACHER}', or leave {key} out"
                 )
-        return {key: value for key, value in settings.items() if key not in SWITCHES}
+        return method_today(NCPU, settings)[1]
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "NcPU":
         """Return an untrained NcPU."""

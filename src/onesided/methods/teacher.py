@@ -27,7 +27,13 @@ from onesided.losses.classification import (
     mean_entropy,
     positive_unlabelled_cross_entropy,
 )
-from onesided.methods.alignment import ALIGNED_VIEWS, Alignment, AlignmentBranch
+from onesided.methods.alignment import (
+    ALIGNED_VIEWS,
+    Alignment,
+    AlignmentBranch,
+    Pairs,
+    as_known,
+)
 from onesided.methods.base import (
     EMBEDDING,
     MOST_GENTLE_EPOCHS,
@@ -39,7 +45,6 @@ from onesided.methods.base import (
 from onesided.methods.disambiguation import (
     LOGS,
     DisambiguationConfig,
-    as_known,
     gated_rows,
     move_prototypes_and_vote,
     move_targets,
@@ -81,6 +86,10 @@ class TeacherConfig(DisambiguationConfig):
     alignment_weight: float = Field(default=1.0, ge=0)
     """Weight of the alignment loss; fifty times smaller than NcPU's, so that the learning rate
     can be larger."""
+    pairs: Pairs = "labelled"
+    """Which samples count as one class: those whose probabilities agree, f_i . f_j >=
+    pair_threshold, labelled positives and known negatives sure of theirs; or without the latter,
+    probabilities; or predicted, those of one predicted class (NcPU)."""
     entropy_weight: float = Field(default=0.0, ge=0)
     """Weight of the entropy of the learner's probabilities; ramps up over the warm-up."""
     views: Literal["two", "three"] = "two"
