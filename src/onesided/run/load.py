@@ -159,8 +159,9 @@ def divide_own(
     test = _read_test(config, data.samples, notices, cache)
     share, seed = config.held_out, config.seed
     held_out = whole_groups(data.samples, data.labelled, share=share, seed=seed)
-    if held_out is not None:
-        count = len(np.unique(data.samples.own_groups))
+    groups = data.samples.own_groups
+    if held_out is not None and groups is not None:
+        count = len(np.unique(groups))
         notices.append(f"Whole groups are held out, of {count}: none is on both sides.")
     split = split_one_sided(
         data.samples,
