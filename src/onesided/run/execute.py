@@ -35,6 +35,7 @@ from onesided.run.gallery import save_report_data
 from onesided.run.prior import PriorUsed, find_prior
 from onesided.run.problem import Problem
 from onesided.run.scored import Scored, entries_at, figures_at, prior_for_estimates
+from onesided.run.truth_log import true_accuracy
 from onesided.storage.atomic import write_json, write_text
 from onesided.storage.table import csv_text
 
@@ -73,6 +74,7 @@ def run(
     watcher: Watcher | None = None,
     *,
     features: Path | None = None,
+    log_truth: int = 0,
 ) -> RunResult:
     """Do the run, or resume it, or return the result that it already has.
 
@@ -83,6 +85,8 @@ def run(
         place: The run folder.
         watcher: Receives progress.
         features: File of a frozen backbone's features, where several runs share one.
+        log_truth: After how many epochs true accuracy is logged, for curves; 0 never. It changes
+            nothing else, so it is no part of the run's identity.
     """
     watcher = watcher or Watcher()
     config, hashes, path = problem.config, problem.hashes(), place.path
@@ -101,6 +105,8 @@ def run(
     )
     try:
         problem = embed(problem, cache=features or path / FEATURES, progress=watcher.embed)
+        if log_truth:
+            watcher = replace(watcher, measure=true_accuracy(problem.split, log_truth))
         trained = train(problem, memory=memory, watcher=watcher)
     except Interrupted as stop:
         if place.overwrite:

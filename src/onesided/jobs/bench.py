@@ -1,0 +1,118 @@
+"""Tables and figures of a publication by command: the jobs of `onesided bench`."""
+
+import multiprocessing
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from onesided.bench.cells import Cell, planned
+from onesided.bench.results import FAILED, Record
+from onesided.bench.suite import tables_named
+from onesided.bench.work import Work
+from onesided.core.config import nearest
+from onesided.core.errors import ConfigError, Interrupted
+from onesided.core.monitor import Monitor
+from onesided.engine.interrupt import stop_requests
+
+
+@dataclass(frozen=True)
+class BenchRun:
+    """What `bench run` did.
+
+    Attributes:
+        records: A record of every cell, in order.
+    """
+
+    records: tuple[Record, ...]
+
+    def count(self, status: str) -> int:
+        """Return how many cells ended like this."""
+        return sum(record["status"] == status for record in self.records)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a cell failed; one whose data is missing did not."""
+        return self.count(FAILED) > 0
+
+
+def run_tables(
+    targets: Sequence[str],
+    *,
+    scale: str,
+    output: Path,
+    root: Path | None = None,
+    seeds: int = 3,
+    data: Sequence[str] = (),
+    only: Sequence[str] = (),
+    jobs: int = 1,
+    monitor: Monitor | None = None,
+) -> BenchRun:
+    """Run the cells of tables that are not finished; the same call resumes.
+
+    Args:
+        targets: `ncpu/table2`, or `ncpu` for all of its tables and figures.
+        scale: How much to spend, see `onesided.bench.scales`.
+        output: Folder of runs and result files; several processes may share it.
+        root: Folder of the data sets.
+        seeds: How many repeats, with the seeds 0, 1, ...
+        data: Names of data sets; empty means all.
+        only: Names of rows, which are run in this order; empty means all.
+        jobs: Processes that share the cells.
+        monitor: Receives notices and progress.
+    """
+    cells = chosen_cells(targets, scale, seeds, data, only)
+    monitor = monitor or Monitor()
+    output.mkdir(parents=True, exist_ok=True)
+    if jobs > 1:
+        _share(cells, output, root, jobs)
+        monitor = Monitor()  # all is done: the rest only reads
+    return BenchRun(tuple(Work(cells, output, root, monitor).do()))
+
+
+def chosen_cells(
+    targets: Sequence[str], scale: str, seeds: int, data: Sequence[str], only: Sequence[str]
+) -> list[Cell]:
+    """Return the cells asked for; a name that no table has is refused."""
+    tables = [table for target in targets for table in tables_named(target)]
+    everything = planned(tables, scale, range(seeds))
+    rows, sets = {cell.row for cell in everything}, {cell.data for cell in everything}
+    for flag, asked, known in (("--only", only, rows), ("--data", data, sets)):
+        for name in asked:
+            if name not in known:
+                raise ConfigError(
+                    f"{flag} {name}: none of these tables has it at the scale '{scale}'."
+                    f"{nearest(name, known)}"
+                )
+    return planned(tables, scale, range(seeds), data=data, only=only)
+
+
+def _share(cells: Sequence[Cell], output: Path, root: Path | None, jobs: int) -> None:
+    """Let several processes work on the cells; wait for all of them."""
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    spawn = multiprocessing.get_context("spawn")
+    workers = [
+        spawn.Process(target=_work, args=(cells, output, root, threads)) for _ in range(jobs)
+    ]
+    for worker in workers:
+        worker.start()
+    with stop_requests() as request:
+        while any(worker.is_alive() for worker in workers):
+            for worker in workers:
+                worker.join(timeout=0.2)
+            if stopped := request.agreed():
+                for worker in workers:
+                    worker.terminate()  # it ends its step, saves, and leaves
+                for worker in workers:
+                    worker.join()
+                raise Interrupted("Stopped; every run is saved. The same command resumes.", stopped)
+
+
+def _work(cells: Sequence[Cell], output: Path, root: Path | None, threads: int) -> None:
+    torch.set_num_threads(threads)
+    try:
+        Work(cells, output, root).do()
+    except Interrupted:
+        return  # the parent says so
