@@ -97,6 +97,18 @@ class Claim(Config):
     """The inequalities, all of which must hold."""
 
 
+class PublishedData(Config):
+    """A data set as the publication counts it."""
+
+    positives: int
+    unlabelled: int
+    test: int
+    prior: float | None = None
+    classes: str
+    """The positive classes in its words."""
+    shape: tuple[int, int, int]
+
+
 class Suite(Config):
     """The tables and figures of one publication."""
 
@@ -110,6 +122,7 @@ class Suite(Config):
     claims: tuple[Claim, ...] = ()
     published: Published = Field(default_factory=dict)
     published_cost: Mapping[str, Mapping[str, Mapping[str, float]]] = Field(default_factory=dict)
+    published_data: Mapping[str, PublishedData] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:

@@ -9,13 +9,18 @@ from pathlib import Path
 import torch
 
 from onesided.bench.cells import Cell, planned
-from onesided.bench.results import FAILED, Record
-from onesided.bench.suite import tables_named
+from onesided.bench.claims import claims_page, judge
+from onesided.bench.facts import describe_all
+from onesided.bench.page import suite_page
+from onesided.bench.results import FAILED, Record, all_records, read_records
+from onesided.bench.suite import MEASURED, read_suite, tables_named
+from onesided.bench.tables import Shown, shown
 from onesided.bench.work import Work
 from onesided.core.config import nearest
 from onesided.core.errors import ConfigError, Interrupted
 from onesided.core.monitor import Monitor
 from onesided.engine.interrupt import stop_requests
+from onesided.storage.atomic import write_text
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,19 @@ def run_tables(
     cells = chosen_cells(targets, scale, seeds, data, only)
     monitor = monitor or Monitor()
     output.mkdir(parents=True, exist_ok=True)
+    _describe_data(targets, output, root)
     if jobs > 1:
         _share(cells, output, root, jobs)
         monitor = Monitor()  # all is done: the rest only reads
     return BenchRun(tuple(Work(cells, output, root, monitor).do()))
+
+
+def _describe_data(targets: Sequence[str], output: Path, root: Path | None) -> None:
+    """Describe the data sets of tables and figures that show them."""
+    for suite, table in (one for target in targets for one in tables_named(target)):
+        plan = read_suite(suite).tables[table]
+        if plan.kind in ("data", "examples"):
+            describe_all(plan.data, root, output)
 
 
 def chosen_cells(
@@ -116,3 +130,32 @@ def _work(cells: Sequence[Cell], output: Path, root: Path | None, threads: int) 
         Work(cells, output, root).do()
     except Interrupted:
         return  # the parent says so
+
+
+def show_table(target: str, output: Path) -> list[tuple[str, list[Shown]]]:
+    """Return the tables of a target as they are shown: title, then one per data set and scale."""
+    found = []
+    for suite, table in tables_named(target):
+        plan = read_suite(suite).tables[table]
+        if plan.kind in MEASURED:
+            found.append((plan.title, shown(suite, table, read_records(output, suite, table))))
+    return found
+
+
+def write_page(output: Path, *, suite: str = "ncpu", claims: Path | None = None) -> Path:
+    """Write the page of a suite into the folder of its results, and the page of its claims.
+
+    Args:
+        output: Folder of result files.
+        suite: Name of the suite.
+        claims: Markdown file of the claims, written if it is given.
+    """
+    plan = read_suite(suite)
+    page = output / f"{suite}.html"
+    output.mkdir(parents=True, exist_ok=True)
+    write_text(page, suite_page(output, suite))
+    if claims is not None:
+        verdicts = judge(plan, all_records(output, suite))
+        command = "onesided bench page --claims"
+        write_text(claims, claims_page(plan.title, plan.source, verdicts, command))
+    return page
