@@ -104,11 +104,7 @@ def _status(own: Sequence[Record], done: Sequence[Record]) -> str:
     if not own:
         return "not run"
     problems = [f"{one['status']}: {one['failure']}" for one in own if one["status"] != FINISHED]
-    problems += [
-        f"seed {one['seed']} is degenerate: {one['degenerate']}"
-        for one in done
-        if one["degenerate"]
-    ]
+    problems += [f"Seed {one['seed']} is degenerate." for one in done if one["degenerate"]]
     return " ".join(problems)
 
 

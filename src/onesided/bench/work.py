@@ -138,7 +138,7 @@ class Work:
     def _tell(self, found: dict[Path, list[Record]], folder: Path, estimate: "Estimate") -> None:
         record = found[folder][0]
         if record["status"] == FINISHED:
-            estimate.learn(record)
+            estimate.learn(self.shared[folder][0], record)
         left = [cells[0] for path, cells in self.shared.items() if path not in found]
         self.monitor.note(
             f"{len(found)}/{len(self.shared)} {in_words(record)}{estimate.words(left)}"

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onesided.cli.options import Json, Quiet, Root
+from onesided.cli.options import Json, Names, Quiet, Root
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from onesided.bench.tables import Shown
+    from onesided.jobs.bench import Listed
 
 bench = typer.Typer(
     help="Measure every table and figure of a publication.",
@@ -20,7 +21,71 @@ bench = typer.Typer(
 Targets = Annotated[
     list[str], typer.Argument(metavar="TABLE...", help="ncpu/table2, or ncpu for all of it.")
 ]
+Data = Annotated[
+    str | None, typer.Option("--data", help="Data sets, as cifar10,digits; all if left out.")
+]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Folder of runs and results.")]
+
+
+@bench.command("list")
+def list_tables(
+    suite: Annotated[
+        str | None, typer.Argument(metavar="[SUITE]", help="Name of a suite; all if left out.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Results whose seconds count.")
+    ] = None,
+    measure: Annotated[
+        str | None, typer.Option("--measure", help="Time some steps at this scale, into -o.")
+    ] = None,
+    data: Data = None,
+    as_json: Json = False,
+    quiet: Names = False,
+) -> None:
+    """List tables and figures, their cells, and the hours that one seed costs at each scale.
+
+    Example: onesided bench list ncpu
+    """
+    from dataclasses import asdict
+
+    from onesided.cli.show import console, print_json, say
+    from onesided.cli.terminal import Terminal
+    from onesided.core.errors import ConfigError
+    from onesided.jobs.bench import list_tables, measure_costs
+
+    if measure is not None:
+        if output is None:
+            raise ConfigError("--measure writes costs.json: say where with -o.")
+        watched = Terminal(quiet=quiet or as_json)
+        measure_costs(suite or "ncpu", measure, output, data=_names(data), monitor=watched)
+    found = list_tables(suite, output)
+    if as_json:
+        print_json([asdict(one) for one in found])
+    elif quiet:
+        say("\n".join(f"{one.suite}/{one.name}" for one in found))
+    else:
+        console.print(_list(found))
+
+
+def _list(found: "list[Listed]") -> "Table":
+    from rich.table import Table
+
+    scales = list(found[0].cells) if found else []
+    table = Table(caption="Cells of one seed, and their hours on one core; ? is not known.")
+    for column in ("name", "what it is", *scales):
+        table.add_column(column)
+    for one in found:
+        cells = [_cost(one.cells[name], one.hours[name], one.unknown[name]) for name in scales]
+        table.add_row(f"{one.suite}/{one.name}", one.title, *cells)
+    return table
+
+
+def _cost(cells: int, hours: float | None, unknown: int) -> str:
+    if not cells:
+        return "-"
+    if hours is None:
+        return f"{cells}: ?"
+    return f"{cells}: {hours:.1f} h" + (" + ?" if unknown else "")
 
 
 @bench.command("run")
@@ -32,9 +97,7 @@ def run(
     ],
     root: Root = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats, seeds 0, 1, ...")] = 3,
-    data: Annotated[
-        str | None, typer.Option("--data", help="Data sets, as cifar10,digits; all if left out.")
-    ] = None,
+    data: Data = None,
     only: Annotated[
         str | None, typer.Option("--only", help="Rows in this order, as ncpu,ce; all if left out.")
     ] = None,

@@ -2,25 +2,30 @@
 
 import multiprocessing
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from onesided.bench.cells import Cell, planned
 from onesided.bench.claims import claims_page, judge
 from onesided.bench.facts import describe_all
+from onesided.bench.origin import origin
 from onesided.bench.page import suite_page
+from onesided.bench.progress import COSTS, Estimate, Kind
 from onesided.bench.results import FAILED, Record, all_records, read_records
-from onesided.bench.suite import MEASURED, read_suite, tables_named
+from onesided.bench.scale import scale_names
+from onesided.bench.suite import MEASURED, read_suite, suite_names, tables_named
 from onesided.bench.tables import Shown, shown
+from onesided.bench.timing import kinds, rate
 from onesided.bench.work import Work
 from onesided.core.config import nearest
 from onesided.core.errors import ConfigError, Interrupted
 from onesided.core.monitor import Monitor
 from onesided.engine.interrupt import stop_requests
-from onesided.storage.atomic import write_text
+from onesided.storage.atomic import read_json, write_json, write_text
 
 
 @dataclass(frozen=True)
@@ -159,3 +164,68 @@ def write_page(output: Path, *, suite: str = "ncpu", claims: Path | None = None)
         command = "onesided bench page --claims"
         write_text(claims, claims_page(plan.title, plan.source, verdicts, command))
     return page
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A table or figure, how many cells it has, and what they cost at each scale.
+
+    Attributes:
+        cells: By scale: how many cells one seed has.
+        hours: By scale: hours of one seed; None where nothing is known of any cell.
+        unknown: By scale: cells of unknown length.
+    """
+
+    suite: str
+    name: str
+    title: str
+    kind: str
+    cells: Mapping[str, int]
+    hours: Mapping[str, float | None]
+    unknown: Mapping[str, int]
+
+
+def list_tables(target: str | None = None, output: Path | None = None) -> list[Listed]:
+    """Return the tables and figures of a suite, or of all, with what one seed costs here."""
+    estimate, found = Estimate(output), []
+    for one in [target] if target else suite_names():
+        for suite, table in tables_named(one):
+            plan = read_suite(suite).tables[table]
+            by_scale = {scale: planned([(suite, table)], scale, [0]) for scale in scale_names()}
+            totals = {scale: estimate.total(cells) for scale, cells in by_scale.items()}
+            found.append(
+                Listed(
+                    suite=suite,
+                    name=table,
+                    title=plan.title,
+                    kind=plan.kind,
+                    cells={scale: len(cells) for scale, cells in by_scale.items()},
+                    hours={
+                        scale: hours if unknown < len(by_scale[scale]) else None
+                        for scale, (hours, unknown) in totals.items()
+                    },
+                    unknown={scale: unknown for scale, (_, unknown) in totals.items()},
+                )
+            )
+    return found
+
+
+def measure_costs(target: str, scale: str, output: Path, *, monitor: Monitor | None = None) -> Path:
+    """Time a few steps of every kind of run at a scale; write them to `costs.json`."""
+    monitor = monitor or Monitor()
+    output.mkdir(parents=True, exist_ok=True)
+    path = output / COSTS
+    known = read_json(path) if path.exists() else {"rates": []}
+    rates = {_kind(one): one for one in known["rates"]}
+    chosen = kinds(planned(tables_named(target), scale, [0], data=data))
+    with monitor.phase(f"timing {scale}") as phase:
+        for number, cell in enumerate(chosen.values(), start=1):
+            if (found := rate(cell)) is not None:
+                rates[_kind(found)] = found
+            phase(number, len(chosen))
+    write_json(path, {**origin(), "rates": [rates[key] for key in sorted(rates)]})
+    return path
+
+
+def _kind(rate: Mapping[str, Any]) -> Kind:
+    return Kind(rate["scale"], rate["data"], rate["method"], rate["alignment"])
