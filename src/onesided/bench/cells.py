@@ -117,7 +117,9 @@ def _settings(suite: str, row_name: str, data: str, scale_name: str, seed: int) 
     split = scale.data_settings(data, row.counts)
     if METHODS[row.method].needs.clean:
         split["clean"] = scale.clean_of(data, int(recipe.get("data", {}).get("clean", 100)))
-    prior = prior_of_recipe(recipe, data_config(split, f"benchmark '{row.title}'"))
+    prior = None
+    if scale.recipe_of(data) == data:  # a prior that was estimated on another set means nothing
+        prior = prior_of_recipe(recipe, data_config(split, f"benchmark '{row.title}'"))
     return merge(
         {"seed": seed, "prior": prior or "auto"},
         {"train": recipe.get("train", {}), "method": recipe.get("method", {})},

@@ -210,7 +210,14 @@ def list_tables(target: str | None = None, output: Path | None = None) -> list[L
     return found
 
 
-def measure_costs(target: str, scale: str, output: Path, *, monitor: Monitor | None = None) -> Path:
+def measure_costs(
+    target: str,
+    scale: str,
+    output: Path,
+    *,
+    data: Sequence[str] = (),
+    monitor: Monitor | None = None,
+) -> Path:
     """Time a few steps of every kind of run at a scale; write them to `costs.json`."""
     monitor = monitor or Monitor()
     output.mkdir(parents=True, exist_ok=True)
