@@ -25,8 +25,8 @@ def test_the_drawing_of_pairs_tells_itself_in_words() -> None:
 
 
 def test_curves_of_several_seeds_are_averaged_where_all_have_a_point() -> None:
-    one = {"epoch": [10, 20, 30], "test_oa": [0.5, 0.6, 0.7]}
-    other = {"epoch": [10, 20], "test_oa": [0.7, 0.8]}
+    one: dict[str, list[float]] = {"epoch": [10, 20, 30], "test_oa": [0.5, 0.6, 0.7]}
+    other: dict[str, list[float]] = {"epoch": [10, 20], "test_oa": [0.7, 0.8]}
     epochs, heights = averaged([one, other], "test_oa")
     assert epochs == [10, 20]
     assert heights == pytest.approx([60, 70])

@@ -44,9 +44,7 @@ def test_numbers_and_drawings_of_what_was_run_are_shown(output: Path) -> None:
 
 def test_a_phone_shows_it_without_scrolling_sideways(output: Path) -> None:
     with opened(output / "ncpu.html", width=390, height=800) as chrome:
-        wide = chrome.execute_script(  # type: ignore[no-untyped-call]
-            "return document.documentElement.scrollWidth"
-        )
+        wide = chrome.execute_script("return document.documentElement.scrollWidth")
         assert wide <= 390
 
 

@@ -8,6 +8,7 @@ from benchmarks import harvey, step, tables
 from benchmarks.command import REPOSITORY, paper_figures
 from benchmarks.performance import PAGE
 from benchmarks.performance import page as performance_page
+from onesided.jobs.bench import claims_text
 from onesided.storage.atomic import read_json
 
 DOCS, RESULTS = REPOSITORY / "docs", REPOSITORY / "benchmarks" / "results"
@@ -16,6 +17,8 @@ PAGES = sorted(path.stem for path in (DOCS / "benchmarks").glob("*.md"))
 
 
 def made_anew(name: str, written: str) -> str:
+    if name == "claims":
+        return claims_text("ncpu", RESULTS / "bench")
     content = read_json(RESULTS / f"{name}.json")
     if name == "harvey":
         return harvey.page(content)

@@ -77,8 +77,9 @@ def feature_map(
     found = np.array(points, dtype=float).reshape(-1, 3)
     positive = found[:, 2] == POSITIVE
     with canvas(2.4, 2.1) as (figure, axes):
-        axes.scatter(*found[~positive, :2].T, s=2.5, marker="o", c=INK, lw=0, alpha=0.6)
-        axes.scatter(*found[positive, :2].T, s=5, marker="^", c=ACCENT, lw=0, alpha=0.8)
+        for rows, size, marker, colour in ((~positive, 2.5, "o", INK), (positive, 5, "^", ACCENT)):
+            x, y = found[rows, 0], found[rows, 1]
+            axes.scatter(x, y, s=size, marker=marker, c=colour, lw=0, alpha=0.7)
         axes.set_axis_off()
         return as_text(figure, name, description)
 
@@ -107,7 +108,8 @@ def chosen_pairs(*, name: str) -> Markup:
 
 def pair_similarity(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the inner product of two softmax outputs of two classes."""
-    return one * other + (1 - one) * (1 - other)
+    similarity: np.ndarray = one * other + (1 - one) * (1 - other)
+    return similarity
 
 
 def gradient_lines() -> list[Line]:

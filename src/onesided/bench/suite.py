@@ -127,15 +127,14 @@ class Suite(Config):
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         for name, table in self.tables.items():
-            for row in table.rows:
-                if row not in self.rows:
-                    raise ValueError(f"{name} names the row '{row}', which is not in [rows]")
+            for missing in set(table.rows) - set(self.rows):
+                raise ValueError(f"{name} names the row '{missing}', which is not in [rows]")
         for name, row in self.rows.items():
             if row.method not in METHODS:
                 raise ValueError(f"row {name} names the method '{row.method}', which is none")
-        for label, table in self.labels.items():
-            if table not in self.tables:
-                raise ValueError(f"label {label} names '{table}', which is not in [tables]")
+        for label, meant in self.labels.items():
+            if meant not in self.tables:
+                raise ValueError(f"label {label} names '{meant}', which is not in [tables]")
         return self
 
     def all_rows(self) -> dict[str, Row]:

@@ -49,7 +49,7 @@ def seconds_per_sample(cell: Cell) -> float | None:
         data.split,
         batch_size=config.train.batch_size,
         seed=0,
-        prior=0.5,
+        prior=0.4,
     )
     if not isinstance(method, GradientMethod):
         return None

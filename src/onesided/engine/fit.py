@@ -46,9 +46,9 @@ class Watcher:
 
     step: Callable[[Clock], None] = lambda clock: None
     epoch: Callable[[Row], None] = lambda row: None
+    embed: Progress = lambda done, total: None
     measure: Callable[[Clock, Predictor], Mapping[str, float]] = lambda clock, predictor: {}
     """Returns numbers about the model after an epoch; the log gets them, and no method does."""
-    embed: Progress = lambda done, total: None
 
 
 def fit(

@@ -155,15 +155,19 @@ def write_page(output: Path, *, suite: str = "ncpu", claims: Path | None = None)
         suite: Name of the suite.
         claims: Markdown file of the claims, written if it is given.
     """
-    plan = read_suite(suite)
     page = output / f"{suite}.html"
     output.mkdir(parents=True, exist_ok=True)
     write_text(page, suite_page(output, suite))
     if claims is not None:
-        verdicts = judge(plan, all_records(output, suite))
-        command = "onesided bench page --claims"
-        write_text(claims, claims_page(plan.title, plan.source, verdicts, command))
+        write_text(claims, claims_text(suite, output))
     return page
+
+
+def claims_text(suite: str, output: Path) -> str:
+    """Return the claims of a suite as Markdown, judged from result files."""
+    plan, records = read_suite(suite), all_records(output, suite)
+    command = "onesided bench page --claims"
+    return claims_page(plan.title, plan.source, judge(plan, records), command)
 
 
 @dataclass(frozen=True)
