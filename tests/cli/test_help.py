@@ -9,6 +9,7 @@ from tests.cli.command import call
 COMMANDS = (
     *("demo", "fit", "rank", "map", "evaluate", "prior", "methods", "report"),
     *("data list", "data get", "data check"),
+    *("bench list", "bench run", "bench show", "bench page"),
 )
 every_command = pytest.mark.parametrize("command", COMMANDS)
 
@@ -38,6 +39,7 @@ def test_the_list_of_commands_names_them_all() -> None:
     assert re.findall(r"^  ([a-z]+) ", listed.out.partition("Commands:")[2], re.MULTILINE) == [
         *COMMANDS[:8],
         "data",
+        "bench",
     ]
 
 

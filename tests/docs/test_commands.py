@@ -12,7 +12,10 @@ from tests.cli.command import call
 from tests.docs.test_examples import python_blocks
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ["README.md", "docs/quickstart.md", "docs/faq.md", "docs/evaluation.md"]
+DOCUMENTS = [
+    *("README.md", "docs/quickstart.md", "docs/faq.md", "docs/evaluation.md"),
+    "benchmarks/README.md",
+]
 
 SHORT = ("--epochs", "1", "--device", "cpu", "--set", "backbone.width=0.125")
 """With these, a training of the documents takes a second."""
@@ -44,7 +47,7 @@ def test_every_command_exists_and_has_the_options_it_is_shown_with(document: str
     assert shown
     for words in shown:
         verbs = list(takewhile(re.compile(r"[a-z]+$").match, words))
-        command = " ".join(verbs[: 2 if verbs[:1] == ["data"] else 1])
+        command = " ".join(verbs[: 2 if verbs[:1] in (["data"], ["bench"]) else 1])
         given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         assert given <= options(command) | {"--help"}, f"onesided {' '.join(words)}"
 

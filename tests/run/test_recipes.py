@@ -278,3 +278,25 @@ def test_lagam_gets_as_many_clean_samples_as_the_authors_gave_it(
     data = resolved(data_name, "lagam").data
     assert isinstance(data, SetConfig)
     assert data.clean == clean
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"positives": 500}, {"unlabelled": 4000}, {"prior": 0.1}, {"positive_classes": [0, 1]}],
+    ids=str,
+)
+def test_a_prior_of_the_papers_split_is_not_used_on_another_split(change: Settings) -> None:
+    """The number is KM2's on the paper's P and U; elsewhere it would be a wrong prior."""
+    own = {"data": {"name": "cifar10"}, "method": {"name": "nnpu"}}
+    assert plan_run(own, "paper").checked.prior == KM2_PRIORS["cifar10"]
+    other = {"data": {"name": "cifar10", **change}, "method": {"name": "nnpu"}}
+    assert plan_run(other, "paper").checked.prior == "auto"
+    assert plan_run({**other, "prior": 0.3}, "paper").checked.prior == 0.3
+
+
+def test_other_held_out_sizes_leave_the_papers_split_and_its_prior() -> None:
+    given = {
+        "data": {"name": "cifar10", "held_out_positives": 10, "held_out_unlabelled": 100},
+        "method": {"name": "nnpu"},
+    }
+    assert plan_run(given, "paper").checked.prior == KM2_PRIORS["cifar10"]

@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from onesided.cli.bench import bench
 from onesided.cli.data import data
 from onesided.cli.demo import demo
 from onesided.cli.embed import embed
@@ -34,6 +35,7 @@ app = typer.Typer(
 for command in (demo, fit, rank, map, evaluate, prior, embed, methods, report):
     app.command()(command)
 app.add_typer(data, name="data")
+app.add_typer(bench, name="bench")
 
 
 def main() -> None:

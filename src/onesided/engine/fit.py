@@ -1,7 +1,7 @@
 """The training loop, without hooks and callbacks; it knows no method by name."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
@@ -49,6 +49,8 @@ class Watcher:
     epoch: Callable[[Row], None] = lambda row: None
     embed: Progress = lambda done, total: None
     tried: Callable[[int, int | None, str], None] = lambda done, total, status: None
+    measure: Callable[[Clock, Predictor], Mapping[str, float]] = lambda clock, predictor: {}
+    """Returns numbers about the model after an epoch; the log gets them, and no method does."""
 
 
 def fit(
@@ -213,6 +215,8 @@ class _Training:
             **tally.means(),
             **self._held_out(),
         }
+        if measured := self.watcher.measure(clock, Predictor(self.method, self.device)):
+            row["measured"] = dict(measured)
         if rank() == 0:
             self.memory.log.write(row)
         self.watcher.epoch(row)

@@ -76,7 +76,8 @@ class Thumbnail:
 
 
 @contextmanager
-def _canvas(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
+def canvas(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
+    """Give a figure of this size in inches, in the style of all pages."""
     # "default" first: a user's own matplotlibrc must not change the page.
     with matplotlib.style.context(["default", STYLE]):
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -101,7 +102,7 @@ def curve(
         stage_starts: Epochs, from 1, at which a new stage of training began.
         percent: Whether the values are shares of 1.
     """
-    with _canvas(3.1, 1.75) as (figure, axes):
+    with canvas(3.1, 1.75) as (figure, axes):
         known = [(epoch, value) for epoch, value in enumerate(values, 1) if value is not None]
         step = -(-len(known) // (MOST_POINTS // 2)) or 1
         epochs, heights = np.array(known, dtype=float).reshape(-1, 2)[::step].T
@@ -118,7 +119,7 @@ def curve(
         if percent:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0))
             axes.set_ylim(bottom=0.0)
-        return _as_text(figure, name, description)
+        return as_text(figure, name, description)
 
 
 def histogram(
@@ -137,7 +138,7 @@ def histogram(
     groups = [(unlabelled, INK, 0.22)]
     if positive is not None:
         groups.append((positive, KNOWN, 0.25))
-    with _canvas(3.8, 2.2) as (figure, axes):
+    with canvas(3.8, 2.2) as (figure, axes):
         edges = _edges(np.concatenate([scores for scores, _, _ in groups]))
         for scores, colour, strength in groups:
             counts, _ = np.histogram(scores[np.isfinite(scores)], edges)
@@ -152,7 +153,7 @@ def histogram(
         axes.set_xlabel("score")
         if threshold is not None:
             axes.axvline(threshold, color=STRONG, linewidth=1.1, linestyle=(0, (4, 3)))
-        return _as_text(figure, name, description)
+        return as_text(figure, name, description)
 
 
 def scatter(embedding: Embedding, *, name: str, description: str) -> Markup:
@@ -160,7 +161,7 @@ def scatter(embedding: Embedding, *, name: str, description: str) -> Markup:
     step = -(-len(embedding.points) // MOST_POINTS)
     points, roles = embedding.points[::step], embedding.roles[::step]
     looks = {0: ("o", 2.5, INK, 0.45), 2: ("o", 7.0, ACCENT, 0.8), 1: ("^", 9.0, KNOWN, 1.0)}
-    with _canvas(3.8, 2.6) as (figure, axes):
+    with canvas(3.8, 2.6) as (figure, axes):
         for role, (marker, size, colour, opacity) in looks.items():
             x, y = points[roles == role].T
             hollow = "none" if role == 2 else colour
@@ -168,7 +169,7 @@ def scatter(embedding: Embedding, *, name: str, description: str) -> Markup:
                 x, y, s=size, marker=marker, c=hollow, edgecolors=colour, lw=0.6, alpha=opacity
             )
         axes.set_axis_off()
-        return _as_text(figure, name, description)
+        return as_text(figure, name, description)
 
 
 def thumbnail(image: UInt8[np.ndarray, "height width channels"]) -> Thumbnail:
@@ -194,7 +195,7 @@ def _share_ticks(highest: float) -> list[float]:
     return [0.0, *[share for share in ladder if 0.015 * highest <= share <= highest]]
 
 
-def _as_text(figure: Figure, name: str, description: str) -> Markup:
+def as_text(figure: Figure, name: str, description: str) -> Markup:
     """Return the SVG element: no prologue, own ids, colours of the page, short numbers."""
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))

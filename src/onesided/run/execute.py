@@ -41,6 +41,7 @@ from onesided.run.problem import Hashes, Problem
 from onesided.run.scored import Scored, entries_at, figures_at, prior_for_estimates
 from onesided.run.search.race import Search, search
 from onesided.run.training import Trained, train
+from onesided.run.truth_log import true_accuracy
 from onesided.run.work import threads_for
 from onesided.storage.atomic import write_json, write_text
 from onesided.storage.table import csv_text
@@ -71,6 +72,7 @@ def run(
     watcher: Watcher | None = None,
     *,
     features: Path | None = None,
+    log_truth: int = 0,
 ) -> RunResult:
     """Do the run, or resume it, or return the result that it already has.
 
@@ -81,6 +83,8 @@ def run(
         place: The run folder.
         watcher: Receives progress.
         features: Folder of frozen backbones' features, where several runs share one.
+        log_truth: After how many epochs true accuracy is logged, for curves; 0 never. It changes
+            nothing else, so it is no part of the run's identity.
     """
     watcher = watcher or Watcher()
     config, hashes, path = problem.config, problem.hashes(), place.path
@@ -103,6 +107,8 @@ def run(
             seen = embed(problem, cache=features or path / CACHE / STORE, progress=watcher.embed)
             problem, found = choose(seen, problem, folder=path / SEARCH, watcher=watcher)
             prior = found.prior if found else None
+            if log_truth:
+                watcher = replace(watcher, measure=true_accuracy(problem.split, log_truth))
             trained = train(problem, memory=memory, watcher=watcher, prior=prior)
         except Interrupted as stop:
             if place.overwrite:

@@ -74,7 +74,7 @@ def _map_of_features(
     split: PUSplit, scores: np.ndarray, predictor: Predictor
 ) -> dict[str, np.ndarray]:
     """Return a t-SNE of some rows' features, {} for too few; 1000 rows take seconds."""
-    rows = _map_rows(len(split.train))
+    rows = map_rows(len(split.train))
     features = predictor.embeddings(
         Selection(split.train.values.pool, split.train.values.index[rows])
     )
@@ -89,12 +89,13 @@ def _map_of_features(
 
 def map_roles(labelled: np.ndarray, scores: np.ndarray, threshold: float) -> np.ndarray:
     """Return 1 for labelled rows of the map, 2 for others called positive, 0 for the rest."""
-    rows = _map_rows(len(scores))
+    rows = map_rows(len(scores))
     roles = np.where(labelled[rows], 1, np.where(scores[rows] > threshold, 2, 0))
     return roles.astype(np.int64)
 
 
-def _map_rows(count: int) -> np.ndarray:
+def map_rows(count: int) -> np.ndarray:
+    """Return the training rows that the map of features shows."""
     return np.unique(np.linspace(0, count - 1, MAP_ROWS).astype(np.int64))
 
 

@@ -17,17 +17,20 @@ from onesided.core.batch import Batching, Mixed, Stratified
 from onesided.core.config import Config, Settings, merge, nearest, read_toml
 from onesided.core.errors import ConfigError
 from onesided.data.problem.dataset import PUSplit
+from onesided.data.sources import source_named
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import AUTO, METHODS, method_named
 from onesided.methods.auto import AutoConfig
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
 from onesided.nets.build import BackboneConfig
-from onesided.run.config import OwnConfig, RunConfig, SetConfig, data_config
+from onesided.run.config import DataConfig, OwnConfig, RunConfig, SetConfig, data_config
 from onesided.run.default_method import DEFAULT_METHOD
 from onesided.run.preset_files import preset_files
 
 RECIPES = Path(str(resources.files("onesided") / "recipes"))
 Section = TypeVar("Section", BackboneConfig, TrainConfig)
+ESTIMATED_ON = ("positive_classes", "positives", "unlabelled", "prior")
+"""Settings of the split that a recipe's prior was estimated on."""
 FROM_SCRATCH = ("auto", "small")
 """The backbone for images that has no pretrained weights, by its two names."""
 
@@ -168,12 +171,13 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
     # prior suit the paper's budget and split.
     published = recipe if chosen.training == "recipe" else {}
     beneath = merge(published.get("train", {}), chosen.train.model_dump(exclude_unset=True))
+    data = data_config(merge(added, given["data"]), where) if added else own.data
     checked = replace(
         own,
-        data=data_config(merge(added, given["data"]), where) if added else own.data,
+        data=data,
         backbone=backbone,
         train=_over(beneath, own.train, given.get("train", {}), f"{where} [train]"),
-        prior=own.prior if "prior" in given else published.get("prior", own.prior),
+        prior=own.prior if "prior" in given else prior_of_recipe(published, data) or own.prior,
     )
     if chosen.steps is None:
         return Plan(replace(checked, method=_published_method(checked, recipe, asked, where)))
@@ -267,6 +271,19 @@ def recipe_settings(data_name: str, method_name: str) -> Settings:
     path = RECIPES / f"{method_name}.toml"
     sections = read_toml(path) if path.is_file() else {}
     return merge(sections.get("all", {}), sections[data_name]) if data_name in sections else {}
+
+
+def prior_of_recipe(recipe: Settings, data: DataConfig) -> float | None:
+    """Return the recipe's prior if the split is the one it was estimated on; else None.
+
+    The number is what KM2 gave the paper's authors on their P and U: with other counts, another
+    share or other classes it would be a wrong prior, and none is better.
+    """
+    if "prior" not in recipe or not isinstance(data, SetConfig):
+        return None
+    entry = source_named(data.name)
+    same = all(getattr(data, name) == getattr(entry, name) for name in ESTIMATED_ON)
+    return float(recipe["prior"]) if same and data.scenario == "case-control" else None
 
 
 def _backbone(own: RunConfig, chosen: Preset, given: Settings, where: str) -> BackboneConfig:

@@ -1,0 +1,158 @@
+"""Judges claims: inequalities between cells, seed by seed, on every data set and scale.
+
+An inequality is `ncpu.oa > ce.oa`, `ncpu.recall < 5` or `ncpu.oa ~ ce.oa within 2`; figures are
+in per cent.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from onesided.bench.results import FIGURES, FINISHED, Key, Record
+from onesided.bench.suite import Claim, Suite
+from onesided.core.errors import ConfigError
+
+Word = Literal["held", "not held", "mixed", "not run"]
+_FORM = re.compile(r"(\S+)\.(\w+) (>|<|~) (?:(\S+)\.([a-z]\w*)|([\d.]+))(?: within ([\d.]+))?")
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """A figure of one row against that of another, or against a number."""
+
+    text: str
+    row: str
+    figure: str
+    sign: str
+    other: tuple[str, str] | float
+    within: float
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows that it needs."""
+        return [self.row] if isinstance(self.other, float) else [self.row, self.other[0]]
+
+    def holds(self, left: float, right: float) -> bool:
+        """Return whether it holds between two numbers."""
+        if self.sign == "~":
+            return abs(left - right) <= self.within
+        return left > right if self.sign == ">" else left < right
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An inequality on one data set and scale."""
+
+    inequality: Inequality
+    seeds: tuple[tuple[int, float, float], ...]  # seed, left and right side
+
+    @property
+    def held(self) -> int:
+        """For how many seeds it holds."""
+        return sum(self.inequality.holds(left, right) for _, left, right in self.seeds)
+
+    @property
+    def words(self) -> str:
+        """The inequality with its numbers."""
+        if not self.seeds:
+            return f"{self.inequality.text}: not run"
+        left = sum(one for _, one, _ in self.seeds) / len(self.seeds)
+        right = sum(one for _, _, one in self.seeds) / len(self.seeds)
+        counted = f"{self.held} of {len(self.seeds)} seeds"
+        return f"{self.inequality.text}: {left:.1f} and {right:.1f}, {counted}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim on one data set and scale; both are empty where no cell was run."""
+
+    claim: Claim
+    data: str
+    scale: str
+    parts: tuple[Judged, ...]
+
+    @property
+    def word(self) -> Word:
+        """held: every inequality for every seed; not held: none for any; else mixed."""
+        if not self.parts or any(not part.seeds for part in self.parts):
+            return "not run"
+        held = sum(part.held for part in self.parts)
+        if held == sum(len(part.seeds) for part in self.parts):
+            return "held"
+        return "mixed" if held else "not held"
+
+
+def parse(text: str) -> Inequality:
+    """Return an inequality, or raise one sentence on what is wrong with it."""
+    found = _FORM.fullmatch(text)
+    if found is None or (found[3] == "~") != (found[7] is not None):
+        raise ConfigError(
+            f"The claim '{text}' is not understood; write ROW.FIGURE > ROW.FIGURE, "
+            "ROW.FIGURE < NUMBER, or ROW.FIGURE ~ ROW.FIGURE within POINTS."
+        )
+    row, figure, sign, other_row, other_figure, number, within = found.groups()
+    for name in (figure, other_figure):
+        if name is not None and name not in FIGURES:
+            raise ConfigError(f"The claim '{text}' names '{name}'; known: {', '.join(FIGURES)}.")
+    other = float(number) if number else (other_row, other_figure)
+    return Inequality(text, row, figure, sign, other, float(within or 0))
+
+
+def judge(suite: Suite, records: Mapping[Key, Record]) -> list[Verdict]:
+    """Return a verdict for every claim on every data set and scale that has one of its cells."""
+    done = {key: record for key, record in records.items() if record["status"] == FINISHED}
+    return [verdict for claim in suite.claims for verdict in _judge(claim, done)]
+
+
+def _judge(claim: Claim, done: Mapping[Key, Record]) -> Sequence[Verdict]:
+    parts = [parse(text) for text in claim.holds]
+    rows = {row for part in parts for row in part.rows}
+    places = sorted({(scale, data) for row, data, scale, _ in done if row in rows})
+    verdicts = [
+        Verdict(claim, data, scale, tuple(_compare(part, data, scale, done) for part in parts))
+        for scale, data in places
+    ]
+    return verdicts or [Verdict(claim, "", "", ())]
+
+
+def _compare(part: Inequality, data: str, scale: str, done: Mapping[Key, Record]) -> Judged:
+    def of(row: str, figure: str, seed: int) -> float | None:
+        record = done.get((row, data, scale, seed))
+        value = None if record is None else record["figures"][figure]
+        return None if value is None else 100 * float(value)
+
+    pairs = []
+    for seed in _seeds(done):
+        left = of(part.row, part.figure, seed)
+        right = part.other if isinstance(part.other, float) else of(*part.other, seed)
+        if left is not None and right is not None:
+            pairs.append((seed, left, right))
+    return Judged(part, tuple(pairs))
+
+
+def _seeds(done: Iterable[Key]) -> list[int]:
+    return sorted({seed for *_, seed in done})
+
+
+def claims_page(title: str, source: str, verdicts: Sequence[Verdict], command: str) -> str:
+    """Return the page of claims as Markdown."""
+    lines = [
+        f"<!-- Generated by `{command}`; changes here are overwritten. -->",
+        "",
+        f"# What the {title} paper claims, and what was measured",
+        "",
+        f"Source: {source}. The claims were written down before any run, as inequalities between "
+        "cells of its tables. The program judges them: *held* if every inequality holds for every "
+        "seed, *not held* if none does for any, *mixed* otherwise, *not run* where a cell is "
+        "missing. Figures are in per cent, means over seeds.",
+    ]
+    for name in dict.fromkeys(verdict.claim.name for verdict in verdicts):
+        of_claim = [verdict for verdict in verdicts if verdict.claim.name == name]
+        lines += ["", f"## {of_claim[0].claim.says}", ""]
+        lines += [f"- `{text}`" for text in of_claim[0].claim.holds]
+        lines += ["", "| data | scale | verdict | inequalities |", "| --- | --- | --- | --- |"]
+        for one in of_claim:
+            words = "<br>".join(part.words for part in one.parts) or "-"
+            lines.append(f"| {one.data or '-'} | {one.scale or '-'} | **{one.word}** | {words} |")
+    return "\n".join(lines) + "\n"

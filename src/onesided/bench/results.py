@@ -1,0 +1,167 @@
+"""Result files: one JSON file per table, with a record of every cell that was run.
+
+A record is made from the files of a finished run and holds machine, commit, settings, seconds
+and figures: a table can be shown, and a claim judged, without the run folders.
+"""
+
+import itertools
+import json
+import statistics
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from onesided.bench.cells import Cell, scale_words
+from onesided.bench.suite import read_suite
+from onesided.run.folder import LOG, REPORT_DATA, RESULT, read_result
+from onesided.run.scored import read_arrays
+from onesided.storage.atomic import read_json, write_json
+from onesided.storage.lock import alone
+
+Record = dict[str, Any]
+"""One cell in a result file."""
+Key = tuple[str, str, str, int]
+"""Row, data set, scale and seed; unique in a file."""
+FINISHED, FAILED, NO_DATA = "finished", "failed", "not run"
+FIGURES = ("oa", "f1", "precision", "recall", "auc")
+
+
+def result_file(output: Path, suite: str, table: str) -> Path:
+    """Return the result file of a table."""
+    return output / suite / f"{table}.json"
+
+
+def beside(folder: Path) -> Path:
+    """Return the file about a run that its folder does not hold: where it ran, true classes.
+
+    It is beside the folder, not in it: a folder with a foreign file would be refused.
+    """
+    return folder.with_name(f"{folder.name}.bench.json")
+
+
+def read_records(output: Path, suite: str, table: str) -> list[Record]:
+    """Return the records of a table; none where no cell was run."""
+    path = result_file(output, suite, table)
+    return list(read_json(path)["cells"]) if path.exists() else []
+
+
+def all_records(output: Path, suite: str) -> dict[Key, Record]:
+    """Return the records of all tables of a suite; those of a shared run are the same."""
+    tables = read_suite(suite).tables
+    return {key_of(one): one for table in tables for one in read_records(output, suite, table)}
+
+
+def put(output: Path, cells: Iterable[Cell], records: Iterable[Record]) -> None:
+    """Add records to the files of their tables; several processes may do so at once."""
+    for cell, record in zip(cells, records, strict=True):
+        path = result_file(output, cell.suite, cell.table)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with alone(path.with_suffix(".lock")):
+            # Read again: another process may have added cells.
+            known = {key_of(one): one for one in read_records(output, cell.suite, cell.table)}
+            if known.get(key_of(record)) == record:
+                continue
+            known[key_of(record)] = record
+            suite = read_suite(cell.suite)
+            head = {
+                "suite": cell.suite,
+                "table": cell.table,
+                "title": suite.tables[cell.table].title,
+            }
+            cells_ = [known[key] for key in sorted(known)]
+            write_json(path, {**head, "source": suite.source, "cells": cells_})
+
+
+def key_of(record: Mapping[str, Any]) -> Key:
+    """Return the key of a record."""
+    return record["row"], record["data"], record["scale"], record["seed"]
+
+
+def finished(output: Path, cell: Cell) -> Record | None:
+    """Return the record of a cell from its run folder; None where the run is not finished."""
+    folder = cell.folder(output)
+    if not (folder / RESULT).exists():
+        return None
+    result = read_result(folder)
+    aside = read_json(beside(folder)) if beside(folder).exists() else {}
+    test, pu = result["test"] or {}, result["pu"] or {}
+    return {
+        **_head(cell),
+        "status": FINISHED,
+        "seconds": result["seconds"],
+        "epochs": result["epochs"],
+        "n_positive": result["n_positive"],
+        "n_unlabelled": result["n_unlabelled"],
+        "precision_of_numbers": result["precision"],
+        "prior": None if result["prior"] is None else result["prior"]["value"],
+        "origins": aside.get("origins", []),
+        "degenerate": pu.get("degenerate"),
+        "figures": {name: test.get(name) for name in FIGURES},
+        **_extra(cell, folder, aside),
+    }
+
+
+def unfinished(cell: Cell, status: str, reason: str) -> Record:
+    """Return the record of a cell that failed, or that could not begin."""
+    return {**_head(cell), "status": status, "failure": reason}
+
+
+def _head(cell: Cell) -> Record:
+    return {
+        "row": cell.row,
+        "data": cell.data,
+        "scale": cell.scale,
+        "seed": cell.seed,
+        "key": cell.key(),
+        "method": cell.what.method,
+        "at": scale_words(cell.scale),
+        "settings": cell.settings(),
+    }
+
+
+def _extra(cell: Cell, folder: Path, aside: Mapping[str, Any]) -> Record:
+    """Return what only this kind of table shows of a run."""
+    match read_suite(cell.suite).tables[cell.table].kind:
+        case "curve":
+            return {"curve": _curve(folder)}
+        case "tsne":
+            return {"points": _points(folder, aside)}
+        case "cost":
+            return {"cost": {"epoch_seconds": _epoch_seconds(folder), **aside.get("cost", {})}}
+        case _:
+            return {}
+
+
+def _log(folder: Path) -> list[dict[str, Any]]:
+    path = folder / LOG
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def _curve(folder: Path) -> dict[str, list[float]]:
+    """Return true accuracy by epoch, counted over all stages."""
+    found: dict[str, list[float]] = {"epoch": [], "test_oa": [], "unlabelled_oa": []}
+    for epoch, row in enumerate(_log(folder), start=1):
+        if measured := row.get("measured"):
+            found["epoch"].append(epoch)
+            for name in ("test_oa", "unlabelled_oa"):
+                found[name].append(round(measured.get(name, float("nan")), 4))
+    return found
+
+
+def _points(folder: Path, aside: Mapping[str, Any]) -> list[tuple[float, float, int]]:
+    """Return the map of features with true classes: x, y, class."""
+    path = folder / REPORT_DATA
+    arrays = read_arrays(path) if path.exists() else {}
+    if "embedding" not in arrays:
+        return []
+    classes = aside.get("map_truth", [])
+    rounded = [(round(float(x), 1), round(float(y), 1)) for x, y in arrays["embedding"]]
+    return [(x, y, int(label)) for (x, y), label in zip(rounded, classes, strict=False)]
+
+
+def _epoch_seconds(folder: Path) -> float | None:
+    """Return the median duration of an epoch, so that rare work after one does not count."""
+    times = [row["seconds"] for row in _log(folder)]
+    steps = [after - before for before, after in itertools.pairwise(times)]
+    return round(statistics.median(steps), 4) if steps else None

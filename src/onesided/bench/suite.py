@@ -1,0 +1,191 @@
+"""Suites: the tables and figures of a publication as data, with published numbers and claims."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from onesided.core.config import Config, Settings, merge, nearest, read_toml
+from onesided.core.errors import ConfigError
+from onesided.methods import METHODS
+
+SUITES = Path(str(resources.files("onesided") / "bench" / "suites"))
+Kind = Literal[
+    "table", "cost", "tsne", "curve", "sweep", "data", "examples", "pairs", "gradients", "drawing"
+]
+"""table, tsne, curve, sweep and cost show runs; data and examples show data sets; pairs and
+gradients draw formulas; a drawing has nothing to measure."""
+MEASURED = frozenset({"table", "cost", "tsne", "curve", "sweep"})
+"""Kinds that are made of runs."""
+Figure = Literal[
+    "oa", "f1", "precision", "recall", "auc", "epoch_seconds", "inference_ms", "gflops"
+]
+Curve = Literal["test_oa", "unlabelled_oa"]
+Published = Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]
+"""By data set, row and figure: mean and standard deviation in per cent."""
+
+
+class Counts(Config):
+    """The split of a row where it is not the data set's own, as the paper counts it."""
+
+    positives: int | None = None
+    """Labelled positives."""
+    unlabelled: int | None = None
+    """Unlabelled samples."""
+    prior: float | None = None
+    """Share of positives among them."""
+
+
+class Row(Config):
+    """One way to train, with its own settings over the recipe of its method."""
+
+    title: str
+    """Its name in a table."""
+    method: str
+    """Name of the method; its recipe has the epochs, batch, rate and prior."""
+    settings: Settings = Field(default_factory=dict)
+    """What differs from the recipe: tables `method` and `train`, and `prior`."""
+    counts: Counts = Counts()
+    """Where its split differs from the data set's."""
+    note: str = ""
+    """What it has that other rows lack."""
+
+
+class Sweep(Config):
+    """One setting of a row, at several values."""
+
+    name: str
+    """Symbol of the setting in the publication."""
+    setting: str
+    """The method's setting."""
+    at: float
+    """Value of the row itself."""
+    values: tuple[float, ...]
+    """Further values."""
+
+
+class Table(Config):
+    """A table or a figure."""
+
+    title: str
+    kind: Kind
+    """How it is drawn, and what is measured for it."""
+    data: tuple[str, ...] = ()
+    """Data sets of the publication."""
+    rows: tuple[str, ...] = ()
+    """Names of rows, in order."""
+    figures: tuple[Figure, ...] = ("oa",)
+    """What is shown of a cell."""
+    sweeps: tuple[Sweep, ...] = ()
+    """Settings that are varied, one at a time."""
+    curve: Curve | None = None
+    """What a curve shows after an epoch."""
+    note: str = ""
+    """A sentence below it."""
+
+
+class Claim(Config):
+    """A sentence of the publication as inequalities between cells, see `claims.py`."""
+
+    name: str
+    says: str
+    """The sentence."""
+    holds: tuple[str, ...]
+    """The inequalities, all of which must hold."""
+
+
+class PublishedData(Config):
+    """A data set as the publication counts it."""
+
+    positives: int
+    unlabelled: int
+    test: int
+    prior: float | None = None
+    classes: str
+    """The positive classes in its words."""
+    shape: tuple[int, int, int]
+
+
+class Suite(Config):
+    """The tables and figures of one publication."""
+
+    title: str
+    source: str
+    """Where the published numbers are from."""
+    labels: Mapping[str, str]
+    """Every label of a table or figure in the publication's source, and its id here."""
+    rows: Mapping[str, Row]
+    tables: Mapping[str, Table]
+    claims: tuple[Claim, ...] = ()
+    published: Published = Field(default_factory=dict)
+    published_cost: Mapping[str, Mapping[str, Mapping[str, float]]] = Field(default_factory=dict)
+    published_data: Mapping[str, PublishedData] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        for name, table in self.tables.items():
+            for missing in set(table.rows) - set(self.rows):
+                raise ValueError(f"{name} names the row '{missing}', which is not in [rows]")
+        for name, row in self.rows.items():
+            if row.method not in METHODS:
+                raise ValueError(f"row {name} names the method '{row.method}', which is none")
+        for label, meant in self.labels.items():
+            if meant not in self.tables:
+                raise ValueError(f"label {label} names '{meant}', which is not in [tables]")
+        return self
+
+    def all_rows(self) -> dict[str, Row]:
+        """Return every row by name, with those of sweeps."""
+        swept = [self.rows_of(name) for name in self.tables]
+        return {**self.rows, **{name: row for rows in swept for name, row in rows.items()}}
+
+    def rows_of(self, table: str) -> dict[str, Row]:
+        """Return the rows of a table in order; a sweep adds one for each further value."""
+        found = {name: self.rows[name] for name in self.tables[table].rows}
+        for sweep in self.tables[table].sweeps:
+            for base in self.tables[table].rows:
+                for value in sweep.values:
+                    found[swept_name(base, sweep, value)] = _swept(self.rows[base], sweep, value)
+        return found
+
+
+def swept_name(base: str, sweep: Sweep, value: float) -> str:
+    """Return the name of a row at one value of a setting."""
+    return base if value == sweep.at else f"{base}-{sweep.name}-{value:g}"
+
+
+def _swept(base: Row, sweep: Sweep, value: float) -> Row:
+    settings = merge(base.settings, {"method": {sweep.setting: value}})
+    return base.model_copy(
+        update={"title": f"{base.title}, {sweep.name} {value:g}", "settings": settings}
+    )
+
+
+def suite_names() -> list[str]:
+    """Return the names of all suites."""
+    return sorted(path.stem for path in SUITES.glob("*.toml"))
+
+
+@cache
+def read_suite(name: str) -> Suite:
+    """Return a suite by its name; all of it is checked."""
+    path = SUITES / f"{name}.toml"
+    if name not in suite_names():
+        raise ConfigError(f"There is no suite '{name}'.{nearest(name, suite_names())}")
+    return Suite.from_settings(read_toml(path), str(path))
+
+
+def tables_named(target: str) -> list[tuple[str, str]]:
+    """Return (suite, table) for `ncpu/table2`, or for every table of `ncpu`."""
+    name, _, table = target.partition("/")
+    known = read_suite(name).tables
+    if not table:
+        return [(name, one) for one in known]
+    if table not in known:
+        raise ConfigError(
+            f"The suite '{name}' has no table or figure '{table}'.{nearest(table, known)}"
+        )
+    return [(name, table)]

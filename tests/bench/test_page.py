@@ -1,0 +1,69 @@
+"""The page of a suite shows every table and figure, and opens in a real browser."""
+
+import json
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.by import By
+
+from onesided.bench.suite import read_suite
+from onesided.jobs.bench import run_tables, write_page
+from tests.browser import complaints, opened
+from tests.cli.command import call
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return results of some tables, and the page of the suite."""
+    folder = tmp_path_factory.mktemp("page")
+    targets = ["ncpu/table2", "ncpu/table12", "ncpu/figure2", "ncpu/figure4", "ncpu/figure5"]
+    rows = ("ncpu", "nnpu", "upu-true", "ncpu-self", "ncpu-alpha-0.9", "supervised")
+    found = run_tables([*targets, "ncpu/figure6"], scale="smoke", output=folder, seeds=1, only=rows)
+    assert not found.failed
+    write_page(folder)
+    return folder
+
+
+def test_the_page_has_a_section_for_every_table_and_figure(output: Path) -> None:
+    with opened(output / "ncpu.html") as chrome:
+        found = [one.get_attribute("id") for one in chrome.find_elements(By.CSS_SELECTOR, "h2")]
+        assert found == ["claims", "origin", *read_suite("ncpu").tables]
+        assert complaints(chrome) == []
+
+
+def test_numbers_and_drawings_of_what_was_run_are_shown(output: Path) -> None:
+    with opened(output / "ncpu.html") as chrome:
+        for name in ("figure2", "figure4", "figure5", "figure6", "figure10", "gradients"):
+            section = chrome.find_element(By.CSS_SELECTOR, f"section[aria-labelledby={name}]")
+            assert section.find_elements(By.CSS_SELECTOR, "svg.plot"), name
+        costs = chrome.find_element(By.CSS_SELECTOR, "section[aria-labelledby=table12]").text
+        assert "GFLOPs" in costs
+        assert "toy-images · smoke" in costs
+        assert "Not run." in chrome.find_element(By.CSS_SELECTOR, "[aria-labelledby=figure9]").text
+
+
+def test_a_phone_shows_it_without_scrolling_sideways(output: Path) -> None:
+    with opened(output / "ncpu.html", width=390, height=800) as chrome:
+        wide = chrome.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= 390
+
+
+def test_the_same_results_give_the_same_page(output: Path) -> None:
+    before = (output / "ncpu.html").read_bytes()
+    assert write_page(output).read_bytes() == before
+
+
+def test_nothing_run_gives_a_page_that_says_so(tmp_path: Path) -> None:
+    outcome = call("bench", "page", "-o", tmp_path, "--claims", tmp_path / "claims.md")
+    assert outcome.exit_code == 0, outcome.err
+    assert "Nothing was run yet" in (tmp_path / "ncpu.html").read_text(encoding="utf-8")
+    claims = (tmp_path / "claims.md").read_text(encoding="utf-8")
+    assert claims.count("**not run**") == len(read_suite("ncpu").claims)
+
+
+def test_show_prints_published_and_measured(output: Path) -> None:
+    shown = call("bench", "show", "ncpu/table2", "-o", output, "--json")
+    assert shown.exit_code == 0
+    (part, *_) = json.loads(shown.out)[0]["parts"]
+    assert part["rows"][-1]["published"]["oa"] == "88.28 ± 0.6"
+    assert call("bench", "show", "ncpu/table2", "-o", output).exit_code == 0

@@ -1,0 +1,49 @@
+"""A table shows what was published beside what was measured, and what was not run."""
+
+from typing import Any
+
+from onesided.bench.results import Record
+from onesided.bench.tables import shown
+
+
+def record(row: str, seed: int, oa: float, **changes: Any) -> Record:  # noqa: ANN401
+    names = ("f1", "precision", "recall", "auc")
+    return {
+        "row": row,
+        "data": "cifar100",
+        "scale": "features",
+        "seed": seed,
+        "status": "finished",
+        "degenerate": None,
+        "figures": {"oa": oa, **dict.fromkeys(names, 0.5)},
+        **changes,
+    }
+
+
+def test_published_and_measured_stand_side_by_side() -> None:
+    (part,) = shown("ncpu", "table2", [record("ncpu", 0, 0.8), record("ncpu", 1, 0.9)])
+    rows = {row.name: row for row in part.rows}
+    assert rows["ncpu"].published["oa"] == "88.28 ± 0.6"
+    assert rows["ncpu"].measured["oa"] == "85.00 ± 7.1"
+    assert rows["ncpu"].seeds == 2
+    assert rows["ncpu-self"].measured["oa"] == "-"
+    assert rows["ncpu-self"].status == "not run"
+    assert part.words.startswith("reduced (frozen pretrained features")
+
+
+def test_of_one_seed_there_is_no_deviation() -> None:
+    (part,) = shown("ncpu", "table2", [record("ncpu", 0, 0.8)])
+    assert part.rows[-1].measured["oa"] == "80.00"
+
+
+def test_a_data_set_without_cells_is_shown_as_not_run() -> None:
+    parts = shown("ncpu", "table1", [])
+    assert [part.data for part in parts] == ["cifar10", "cifar100", "stl10", "abcd", "xbd"]
+    assert {part.words for part in parts} == {"not run"}
+
+
+def test_failed_and_degenerate_runs_stay_in_the_table() -> None:
+    failed = record("ncpu", 1, 0.0, status="failed", failure="No memory.")
+    (part,) = shown("ncpu", "table2", [record("ncpu", 0, 0.5, degenerate="All."), failed])
+    assert part.rows[-1].status == "failed: No memory. Seed 0 is degenerate."
+    assert part.rows[-1].seeds == 1
