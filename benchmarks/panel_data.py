@@ -111,7 +111,8 @@ class Problem:
     @property
     def pool(self) -> np.ndarray:
         """Samples of U."""
-        return self.samples[self.labels == 0]
+        unlabelled: np.ndarray = self.samples[self.labels == 0]
+        return unlabelled
 
     @property
     def classes(self) -> np.ndarray:
@@ -442,9 +443,9 @@ def _image_sets() -> Iterable[PanelSet]:
     even = _mnist((0, 2, 4, 6, 8))
     yield PanelSet("mnist-even-images", f"{words}even", "images", 500, 5000, 0.5, 1000, even)
     for form in ("vectors", "images"):
-        digits = _digits(form, (8,))  # type: ignore[arg-type]
+        digits = _digits(form, (8,))
         name, words = f"digits-8-{form}", "scikit-learn's digits: 8"
-        yield PanelSet(name, words, form, 50, 1000, 0.1, 200, digits)  # type: ignore[arg-type]
+        yield PanelSet(name, words, form, 50, 1000, 0.1, 200, digits)
 
 
 def _tables() -> Iterable[PanelSet]:
@@ -502,7 +503,7 @@ def _texts() -> Iterable[PanelSet]:
             yield PanelSet(
                 f"news-{name}-{form}",
                 f"20 Newsgroups: {group}",
-                form,  # type: ignore[arg-type]
+                form,
                 positives,
                 unlabelled,
                 prior,

@@ -114,7 +114,7 @@ def is_worse(cell: Cell, best: Cell) -> bool:
     if len(steps) < 2:
         return bool(steps) and steps[0] > 0
     width = float(student.ppf(0.975, len(steps) - 1)) * statistics.stdev(steps) / len(steps) ** 0.5
-    return statistics.fmean(steps) > width
+    return bool(statistics.fmean(steps) > width)
 
 
 def seconds_table(runs: Sequence[Record]) -> str:

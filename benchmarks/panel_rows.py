@@ -259,9 +259,13 @@ def _scaled(problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:
     """Return dense samples on one scale: pulearn's linear model takes one step size for all."""
     samples, test = numeric(problem)
     scaler = _scaler(problem.form).fit(samples)
-    parts = [None if part is None else scaler.transform(part) for part in (samples, test)]
-    dense = [part.toarray() if hasattr(part, "toarray") else part for part in parts]
-    return dense[0], dense[1]
+    return _dense(scaler.transform(samples)), None if test is None else _dense(
+        scaler.transform(test)
+    )
+
+
+def _dense(samples: Any) -> np.ndarray:  # noqa: ANN401 - an array or a sparse matrix
+    return np.asarray(samples.toarray() if hasattr(samples, "toarray") else samples)
 
 
 def _own_cut(problem: Problem, seed: int, fit: Fit, chosen: Mapping[str, Any]) -> Scored:

@@ -26,6 +26,7 @@ from benchmarks.panel_rows import (
 )
 from benchmarks.threshold_rules import best_threshold, decisions
 from onesided.core.errors import ConfigError, DataError
+from onesided.storage.atomic import read_json
 
 
 def clouds(places: Places | None = None) -> Pools:
@@ -188,13 +189,13 @@ def test_a_failed_row_stays_as_a_row_and_is_tried_again(tmp_path: Path) -> None:
     file, pools = tmp_path / "panel.json", SETS["wine"].read(Places(tmp_path, tmp_path))
     failing = asked(fake_row(fails=True))
     put(file, run_one(failing, pools, tmp_path))
-    (record,) = panel.read_json(file)["runs"]
+    (record,) = read_json(file)["runs"]
     assert (record["status"], record["failure"]) == ("failed", "ValueError: no such luck")
     assert not is_finished(file, failing)
-    assert "no such luck" in page(panel.read_json(file), "Title")
+    assert "no such luck" in page(read_json(file), "Title")
     put(file, run_one(asked(fake_row()), pools, tmp_path))
     assert is_finished(file, failing)
-    assert len(panel.read_json(file)["runs"]) == 1
+    assert len(read_json(file)["runs"]) == 1
 
 
 def test_records_of_other_settings_are_dropped_and_others_kept(
@@ -203,7 +204,7 @@ def test_records_of_other_settings_are_dropped_and_others_kept(
     file, pools = tmp_path / "panel.json", SETS["wine"].read(Places(tmp_path, tmp_path))
     for seed in (1, 0):
         put(file, run_one(asked(fake_row(), seed=seed), pools, tmp_path))
-    assert [record["seed"] for record in panel.read_json(file)["runs"]] == [0, 1]
+    assert [record["seed"] for record in read_json(file)["runs"]] == [0, 1]
     changed = {**SETS, "wine": replace(SETS["wine"], prior=0.2)}
     monkeypatch.setattr(panel, "SETS", MappingProxyType(changed))
     assert not is_finished(file, asked(fake_row()))
