@@ -175,15 +175,22 @@ def platt(labels: np.ndarray, scores: np.ndarray) -> Fitted:
     The C that ranks best shrinks scores towards the share of P, often so far that all of them lie
     above half of their mean over P. The cut of Elkan and Noto needs probabilities.
     """
-    model = LogisticRegression(C=1e6, max_iter=1000).fit(_logits(scores)[:, None], labels)
+    low, high = _inside(scores), 1 - _inside(1 - scores)
+
+    def logits(some: np.ndarray) -> np.ndarray:
+        kept = np.clip(some, low, high)
+        return np.asarray(np.log(kept) - np.log1p(-kept))[:, None]
+
+    model = LogisticRegression(C=1e6, max_iter=1000).fit(logits(scores), labels)
     if model.coef_[0, 0] <= 0:  # ranked the wrong way round: there is nothing to scale
         return lambda other: other
-    return lambda other: _probability(model)(_logits(other)[:, None])
+    return lambda other: _probability(model)(logits(other))
 
 
-def _logits(scores: np.ndarray) -> np.ndarray:
-    kept = np.clip(scores, 1e-12, 1 - 1e-12)
-    return np.asarray(np.log(kept) - np.log1p(-kept))
+def _inside(scores: np.ndarray) -> float:
+    """Return what a score of zero counts as: half of the smallest other, where forests say zero."""
+    above = scores[scores > 0]
+    return float(above.min() / 2) if 0 < len(above) < len(scores) else 1e-12
 
 
 def _with_cut(

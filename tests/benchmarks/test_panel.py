@@ -250,3 +250,13 @@ def test_no_rule_beats_the_best_f1() -> None:
     found = decisions(positive, pool, truth)
     assert all(rule["f1"] <= found["best"]["f1"] for rule in found.values())
     assert found["true-prior"]["share"] == pytest.approx(truth.mean())
+
+
+def test_scores_of_zero_do_not_decide_the_scaling() -> None:
+    random = np.random.default_rng(4)
+    true = random.random(20_000)
+    labels = (random.random(20_000) < true).astype(np.int64)
+    votes = random.binomial(50, true) / 50  # of a forest: some are exactly zero or one
+    scaled = platt(labels, votes)(votes)
+    middle = (votes > 0.2) & (votes < 0.8)
+    assert np.abs(scaled - votes)[middle].max() < 0.1
