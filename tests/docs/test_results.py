@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchmarks import harvey, step, tables
+from benchmarks import harvey, panel_page, step, tables, threshold_rules
 from benchmarks.command import REPOSITORY, paper_figures
 from benchmarks.performance import PAGE
 from benchmarks.performance import page as performance_page
@@ -19,6 +19,10 @@ def made_anew(name: str, written: str) -> str:
     content = read_json(RESULTS / f"{name}.json")
     if name == "harvey":
         return harvey.page(content)
+    if name == "panel":
+        return panel_page.page(content, content["title"])
+    if name == "threshold_rules":
+        return threshold_rules.page(content)
     header = HEADER.match(written)
     assert header is not None, "a page says which command wrote it"
     if name == "step":
