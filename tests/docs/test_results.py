@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchmarks import harvey, step, tables
+from benchmarks import harvey, panel_page, step, tables, threshold_rules
 from benchmarks.command import REPOSITORY, paper_figures
 from benchmarks.names import read_content
 from benchmarks.performance import PAGE
@@ -22,6 +22,10 @@ def made_anew(name: str, written: str) -> str:
     content = read_content(RESULTS / f"{name}.json")
     if name == "harvey":
         return harvey.page(content)
+    if name == "panel":
+        return panel_page.page(content, content["title"])
+    if name == "threshold_rules":
+        return threshold_rules.page(content)
     header = HEADER.match(written)
     assert header is not None, "a page says which command wrote it"
     if name == "step":
