@@ -64,6 +64,8 @@ def lines(
             )
         if even and drawn:
             axes.set_xticks(range(len(drawn[0].x)), [f"{value:g}" for value in drawn[0].x])
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=across == "epoch"))
         _finish(axes, across, up)
         if len(drawn) > 1:
             axes.legend(frameon=False, labelcolor=INK)
