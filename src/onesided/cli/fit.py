@@ -60,6 +60,9 @@ def fit(
         typer.Option("--compare", help="Other methods to train on the same split: ce,nnpu."),
     ] = None,
     preset: Preset = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Time for auto: 90s, 2min, 20min or 2h.")
+    ] = None,
     epochs: Epochs = None,
     seed: RunSeed = None,
     backbone: Backbone = None,
@@ -121,6 +124,7 @@ def fit(
         method=method,
         compare=compare,
         preset=preset,
+        budget=budget,
         epochs=epochs,
         seed=seed,
         backbone=backbone,
@@ -144,12 +148,22 @@ def fit(
 
 def _show(found: "FitResult", *, as_json: bool) -> None:
     """Print what the run found, and what was trained beside it."""
-    from onesided.cli.show import comparison_table, console, print_json, result_tables, say, warn_of
+    from onesided.cli.show import (
+        comparison_table,
+        console,
+        leaderboard_table,
+        print_json,
+        result_tables,
+        say,
+        warn_of,
+    )
 
     result, rows = found.result, found.comparison
     if as_json:
         print_json({**result, "comparison": rows} if rows else result)
         return
+    if result.get("leaderboard"):
+        console.print(leaderboard_table(result))
     for table in result_tables(result):
         console.print(table)
     if rows:

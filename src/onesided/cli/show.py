@@ -153,6 +153,28 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
     return table
 
 
+def leaderboard_table(result: Mapping[str, Any]) -> Table:
+    """Return what a search tried, the best first, and which one it kept."""
+    from onesided.metrics.stored import search_sentence
+
+    table = Table(title="What auto tried, on the same folds", title_justify="left")
+    table.add_column("model")
+    for column in ("proxy AUC", "95 % interval", "folds", "seconds"):
+        table.add_column(column, justify="right")
+    for row in result["leaderboard"]:
+        if "proxy_auc" not in row:
+            continue
+        table.add_row(
+            visible(row["words"]) + (" (kept)" if row["won"] else ""),
+            f"{row['proxy_auc']:.3f}",
+            f"{row['low']:.3f} to {row['high']:.3f}",
+            str(row["folds"]),
+            f"{row['seconds']:.1f}",
+        )
+    table.caption, table.caption_justify = visible(search_sentence(result)), "left"
+    return table
+
+
 def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """Return metrics against the truth, one row per run."""
     from onesided.core.former import result_today

@@ -22,6 +22,7 @@ from onesided.core.labels import UNKNOWN, LabelScheme, normalise_pu_labels
 from onesided.data.columns.cells import NUMERIC
 from onesided.data.columns.encoder import Encoder
 from onesided.data.columns.kinds import RawTable
+from onesided.data.problem.dataset import PUSplit
 from onesided.data.problem.samples import ImageKind
 from onesided.data.problem.split import MINIMUM_POSITIVES
 from onesided.data.read.arrays import ChannelAxis, checked_values, from_arrays, from_table
@@ -76,6 +77,13 @@ from onesided.run.rank import unknown_values
 KINDS: tuple[str, ...] = get_args(ImageKind)
 
 
+def in_given_order(split: PUSplit, scores: Float64[np.ndarray, "u"]) -> Float64[np.ndarray, "u"]:
+    """Return the scores of U, of the training and then the held-out part, in the order of X."""
+    parts = [split.train] if split.held_out is None else [split.train, split.held_out]
+    place = np.concatenate([part.values.index[part.unlabelled] for part in parts])
+    return scores[np.argsort(place, kind="stable")]
+
+
 class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Train on some labelled positives and a pool of unlabelled samples.
 
@@ -107,10 +115,13 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings: Further settings by table, as in a recipe, for example
             {"method": {"alignment_weight": 20}, "train": {"batch_size": 64}}. They override
             the other parameters.
-        threshold: Score above which a sample is called positive, or a rule that finds it on the
-            held-out part, as `onesided fit` takes it: "max-f1", "prior", "recall=0.9".
+        budget: Time that auto may take, such as "2min" or "1h", instead of the preset's.
+        threshold: Score above which a sample is called positive, or a rule that finds it by
+            scores of samples that were not trained on, as `onesided fit` takes it: "max-f1",
+            "prior", "recall=0.9". None means "prior" for auto, and 0.5 for a method by name.
         held_out: Share of P and of U that is not trained on but evaluates the model; 0
-            trains on everything and evaluates nothing.
+            trains on everything. None means 0 for auto, whose figures rest on out-of-fold
+            scores, and 0.2 for a method by name.
         labels_mean: "pu" for two kinds of labels; "pnu" for three: 1 positive, 0 unlabelled,
             -1 known negative.
         positive: Value of y that means positive, where it is not 1.
@@ -128,7 +139,10 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes_: The values that `predict` returns for negative and for positive.
         n_features_in_: Numbers per sample.
         feature_names_in_: Names of the features, where X had some.
-        evaluation_: Figures of the held-out part; None if nothing was held out.
+        evaluation_: Figures from samples that were not trained on; None if there are none.
+        pool_scores_: Scores of the unlabelled samples in the order of X, after auto each by a
+            model that was not trained on it. `predict_proba(X)` gives those of the final model,
+            which was taught that these samples are unlabelled.
         result_: The content of a run's `result.json`; empty where a folder has none.
         feature_importances_: By how much each feature reduces the risk, for forests.
     """
@@ -142,8 +156,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: int | None = None,
         backbone: str = "auto",
         settings: Mapping[str, Any] | None = None,
-        threshold: float | str = 0.5,
-        held_out: float = 0.2,
+        budget: str | float | None = None,
+        threshold: float | str | None = None,
+        held_out: float | None = None,
         labels_mean: LabelScheme = "pu",
         positive: Label = None,
         unlabelled: Label = None,
@@ -160,6 +175,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.backbone = backbone
         self.settings = settings
+        self.budget = budget
         self.threshold = threshold
         self.held_out = held_out
         self.labels_mean = labels_mean
@@ -204,7 +220,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         problem = build_problem(plan.for_data(loaded.split), loaded)
         try:
             with monitor.phase("training") as phase:
-                finished = run_in_memory(problem, Watcher(phase.step, phase.epoch, phase))
+                watcher = Watcher(phase.step, phase.epoch, phase, phase.tried)
+                finished = run_in_memory(problem, watcher)
         except Interrupted as error:
             # A run folder would keep a checkpoint; an estimator has no folder.
             raise KeyboardInterrupt("Training was stopped, and nothing of it is kept.") from error
@@ -213,6 +230,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if images or holds_texts(X):
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on a data frame
         self._take(finished.predictor, finished.model, result, finished.evaluation)
+        self.pool_scores_ = in_given_order(problem.split, finished.scored.unlabelled)
         if finished.evaluation is not None and finished.evaluation.degenerate:
             monitor.warn(finished.evaluation.degenerate, DegenerateModelWarning)
         return self

@@ -22,6 +22,7 @@ from onesided.data.read.arrays import ChannelAxis, checked_values
 from onesided.data.read.files import ACCEPTED_ENDINGS, Found
 from onesided.data.read.folder import Group, OneSided, read_groups
 from onesided.data.read.images import decode_all
+from onesided.jobs.settings import minutes_of
 from onesided.run.config import OwnConfig
 from onesided.storage.labels import NAMES
 from onesided.storage.names import printable
@@ -53,17 +54,22 @@ def given_settings(parameters: Mapping[str, Any], *, images: bool, seed: int) ->
         key: value.item() if isinstance(value, np.generic) else value
         for key, value in parameters.items()
     }
-    epochs = {} if given["epochs"] is None else {"epochs": given["epochs"]}
+    budget = minutes_of(given["budget"])
+    minutes = {} if budget is None else {"minutes": budget}
     flags = {
-        "data": {"name": "folders" if images else "table", "held_out": given["held_out"]},
-        "method": {"name": given["method"]},
+        "data": {"name": "folders" if images else "table", **_if_given(given, "held_out")},
+        "method": {"name": given["method"], **minutes},
         "backbone": {"name": given["backbone"]},
-        "train": {"device": given["device"], **epochs},
+        "train": {"device": given["device"], **_if_given(given, "epochs")},
         "prior": given["prior"],
-        "threshold": given["threshold"],
+        **_if_given(given, "threshold"),
         "seed": seed,
     }
     return merge(flags, own or {})
+
+
+def _if_given(parameters: Mapping[str, Any], name: str) -> Settings:
+    return {} if parameters[name] is None else {name: parameters[name]}
 
 
 def seed_of(random_state: RandomState) -> int:

@@ -15,11 +15,13 @@ from onesided.jobs.choices import choices, skipped_lines
 from onesided.jobs.settings import (
     PathLike,
     data_name,
+    minutes_of,
     names_in,
     nested,
     training_flags,
     without_other_settings,
 )
+from onesided.methods.auto import AutoConfig
 from onesided.metrics.stored import degenerate_reason
 from onesided.report import write_report
 from onesided.run.compare import (
@@ -82,6 +84,7 @@ def fit(
     method: str | None = None,
     compare: str | Sequence[str] | None = None,
     preset: str | None = None,
+    budget: str | float | None = None,
     epochs: int | None = None,
     seed: int | None = None,
     backbone: str | None = None,
@@ -125,6 +128,7 @@ def fit(
         method: Name of the method, see `onesided methods`.
         compare: Names of methods to train beside it, on the same split: a list, or ce,nnpu.
         preset: How much time to spend; None means quick, or no preset if `config` is given.
+        budget: Time that auto may take, such as 2min, 20min or 2h, instead of a preset's.
         epochs: Passes over the data; None lets the preset choose.
         seed: Seed of the run.
         backbone: Network.
@@ -169,6 +173,7 @@ def fit(
             ),
             "train.device": device,
             "train.precision": precision,
+            "method.minutes": minutes_of(budget),
             "threshold": threshold,
         }
     )
@@ -200,6 +205,10 @@ def fit_settings(
     plans = [plan_run(given, preset)]
     compared = [] if compare is None else names_in(compare, "--compare")
     check_compared(compared, plans[0].checked.method_name)
+    if compared and isinstance(plans[0].checked.method, AutoConfig):
+        # On its folds a search compares more items than a second run on a held-out part could.
+        also = [*plans[0].checked.method.also, *compared]
+        plans, compared = [plan_run(merge(given, {"method": {"also": also}}), preset)], []
     plans += [plan_run(baseline_settings(given, name), preset) for name in compared]
     check_before_reading(plans[0])
     place = check_place(output, overwrite=overwrite)

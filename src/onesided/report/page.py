@@ -66,6 +66,7 @@ def _sections(run: RunFiles, found: Mapping[str, Figure]) -> list[tuple[str, str
     parts = (
         ("trust", "How far to trust it", tables.cards(found)),
         ("truth", "Estimate and truth", tables.truth(run, found)),
+        ("leaderboard", "What was tried", tables.leaderboard(run)),
         ("comparison", "Comparison", tables.comparison(run)),
         ("items", "What it found", galleries(run)),
         ("scores", "How it decides", score_plots(run)),

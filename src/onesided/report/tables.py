@@ -10,9 +10,19 @@ from markupsafe import Markup
 from onesided.metrics import words
 from onesided.metrics.figure import Figure
 from onesided.metrics.registry import FIGURES, assumption, entry, shown
-from onesided.metrics.stored import Json, degenerate_reason, number, numbers, read_figures
+from onesided.metrics.stored import (
+    Json,
+    degenerate_reason,
+    listed,
+    number,
+    numbers,
+    read_figures,
+    search_sentence,
+    table,
+)
 from onesided.pages.render import render
 from onesided.report.runfiles import RunFiles
+from onesided.report.smallprint import duration
 
 # Limits that keep the page small when a file is absurdly long.
 MOST_ROWS = 200
@@ -87,6 +97,29 @@ def comparison(run: RunFiles) -> Markup:
                 "cells": [values.get(key, "-") for key in columns],
             }
             for row, values in rows
+        ],
+    )
+
+
+def leaderboard(run: RunFiles) -> Markup:
+    """Return what a search tried, best first, and why the model that was kept is believable."""
+    rows = [row for row in map(table, listed(run.result.get("leaderboard"))) if numbers(row)]
+    if not rows:
+        return Markup()
+    return render(
+        "report/web/leaderboard.html",
+        sentence=search_sentence(run.result),
+        rows=[
+            {
+                "words": row.get("words", row.get("name", "")),
+                "won": row.get("won") is True,
+                "auc": words.number_text("proxy_auc", number(row.get("proxy_auc"))),
+                "low": words.number_text("proxy_auc", number(row.get("low"))),
+                "high": words.number_text("proxy_auc", number(row.get("high"))),
+                "folds": row.get("folds", ""),
+                "seconds": duration(number(row.get("seconds")) or 0.0),
+            }
+            for row in rows[:MOST_ROWS]
         ],
     )
 

@@ -194,6 +194,7 @@ def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) ->
     asked = merge(chosen.method.get(AUTO, {}), given.get("method", {}))
     asked.pop("name", None)
     method = AutoConfig.from_settings(asked, f"{where} [method]")
+    check_candidates(method)
     data, backbone = own.data, own.backbone
     if isinstance(data, OwnConfig) and "held_out" not in data.model_fields_set:
         data = data.model_copy(update={"held_out": 0.0})
@@ -204,6 +205,19 @@ def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) ->
         backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
     checked = replace(own, data=data, backbone=backbone, method=method)
     return Plan(checked, vectors=BackboneConfig())
+
+
+def check_candidates(method: AutoConfig) -> None:
+    """Refuse methods that a search cannot try."""
+    for name in (*method.candidates, *method.also):
+        needs = method_named(name).needs
+        if name == AUTO:
+            raise ConfigError("auto cannot be a candidate of itself. Leave it out.")
+        if needs.clean or needs.truth or needs.held_out:
+            raise ConfigError(
+                f"{name} needs more than P and U, so auto cannot try it beside others. Train it "
+                f"alone with --method {name}."
+            )
 
 
 def short_run(config: RunConfig, name: str, steps: int, amount: Amount) -> RunConfig:

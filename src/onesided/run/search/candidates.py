@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log2, prod
 
-from onesided.core.errors import ConfigError
 from onesided.methods import METHODS, method_named
 from onesided.methods.auto import AutoConfig
 from onesided.methods.average import AverageConfig
@@ -48,19 +47,6 @@ class Candidate:
     on_images: bool
     seconds: float
     rank: float
-
-
-def check_candidates(method: AutoConfig) -> None:
-    """Refuse methods that a search cannot try, before anything is read."""
-    for name in (*method.candidates, *method.also):
-        needs = method_named(name).needs
-        if name == "auto":
-            raise ConfigError("auto cannot be a candidate of itself. Leave it out.")
-        if needs.clean or needs.truth or needs.held_out:
-            raise ConfigError(
-                f"{name} needs more than P and U, so it cannot be a candidate of auto. Train it "
-                f"alone with --method {name}."
-            )
 
 
 class Menu:
