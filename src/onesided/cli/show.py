@@ -168,7 +168,7 @@ def leaderboard_table(result: Mapping[str, Any]) -> Table:
             visible(row["words"]) + (" (kept)" if row["won"] else ""),
             f"{row['proxy_auc']:.3f}",
             f"{row['low']:.3f} to {row['high']:.3f}",
-            str(row["folds"]),
+            str(row["folds"]) + ("" if row["folds"] == result["folds"] else ", given up"),
             f"{row['seconds']:.1f}",
         )
     table.caption, table.caption_justify = visible(search_sentence(result)), "left"

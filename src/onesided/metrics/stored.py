@@ -123,7 +123,9 @@ def search_sentence(result: Json) -> str:
     count = sum(int(number(row.get("tried")) or 1) for row in tried)
     words = str(won.get("words"))
     kept = f"{words[:1].upper()}{words[1:]} was kept: "
-    best = max(tried, key=lambda row: number(row.get("proxy_auc")) or 0.0)
+    every = max(number(row.get("folds")) or 0.0 for row in tried)
+    whole = [row for row in tried if number(row.get("folds")) == every] or tried
+    best = max(whole, key=lambda row: number(row.get("proxy_auc")) or 0.0)
     if best is won:
         kept += "it has the highest proxy AUC."
     else:

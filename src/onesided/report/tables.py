@@ -116,12 +116,17 @@ def leaderboard(run: RunFiles) -> Markup:
                 "auc": words.number_text("proxy_auc", number(row.get("proxy_auc"))),
                 "low": words.number_text("proxy_auc", number(row.get("low"))),
                 "high": words.number_text("proxy_auc", number(row.get("high"))),
-                "folds": row.get("folds", ""),
+                "folds": _folds(row, run.result),
                 "seconds": duration(number(row.get("seconds")) or 0.0),
             }
             for row in rows[:MOST_ROWS]
         ],
     )
+
+
+def _folds(row: Json, result: Json) -> str:
+    done, every = number(row.get("folds")), number(result.get("folds"))
+    return f"{done or 0:.0f}" + ("" if done == every else ", given up")
 
 
 def _measurements(row: Json) -> dict[tuple[str, str], str]:

@@ -42,14 +42,12 @@ class Leaderboard:
         labelled: Which rows are of P.
         fold: The fold of each row.
         groups: Rows that belong together.
-        not_tried: Names of candidates for which time or a prior was missing, with the reason.
     """
 
     entries: tuple[Entry, ...]
     labelled: Bool[np.ndarray, "n"]
     fold: Int64[np.ndarray, "n"]
     groups: Groups
-    not_tried: tuple[tuple[str, str], ...] = ()
 
     def auc(self, entry: Entry) -> float:
         """Return the proxy AUC over the rows that have a score."""
@@ -113,16 +111,14 @@ class Leaderboard:
         return optimism(scores, self.labelled, self.groups)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return a row for the best candidate of each family, best first, then what was not tried.
+        """Return a row for the best candidate of each family, best first, given-up ones last.
 
-        Intervals are those of a single candidate, before the correction for the choice.
+        Intervals are those of a single candidate, before the correction for the choice. The
+        figures of one that was given up are of fewer items, so they do not compare with others.
         """
         winner = self.winner
         rows = [_row(self, entry, winner) for entry in self._shown()]
-        return [
-            *sorted(rows, key=lambda row: -row["proxy_auc"]),
-            *({"name": name, "reason": reason} for name, reason in self.not_tried),
-        ]
+        return sorted(rows, key=lambda row: (-row["folds"], -row["proxy_auc"]))
 
     def _shown(self) -> Sequence[Entry]:
         winner, best = self.winner, {}
