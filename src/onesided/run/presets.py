@@ -23,7 +23,14 @@ from onesided.methods import AUTO, METHODS, method_named
 from onesided.methods.auto import AutoConfig
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
 from onesided.nets.build import BackboneConfig
-from onesided.run.config import DataConfig, OwnConfig, RunConfig, SetConfig, data_config
+from onesided.run.config import (
+    ChipsConfig,
+    DataConfig,
+    OwnConfig,
+    RunConfig,
+    SetConfig,
+    data_config,
+)
 from onesided.run.default_method import DEFAULT_METHOD
 from onesided.run.preset_files import preset_files
 
@@ -196,7 +203,7 @@ def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) ->
     method = AutoConfig.from_settings(asked, f"{where} [method]")
     check_candidates(method)
     data, backbone = own.data, own.backbone
-    if isinstance(data, OwnConfig) and "held_out" not in data.model_fields_set:
+    if isinstance(data, OwnConfig | ChipsConfig) and "held_out" not in data.model_fields_set:
         data = data.model_copy(update={"held_out": 0.0})
     if backbone.name == "auto":
         pretrained = {"name": "efficientnet_lite0", "freeze": True}
