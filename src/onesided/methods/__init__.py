@@ -48,7 +48,7 @@ AUTO = "auto"
 
 def method_named(name: str) -> type[MethodConfig]:
     """Return the settings class of a method; the error suggests the nearest name."""
-    known = {AUTO: AutoConfig, **METHODS}
+    known: dict[str, type[MethodConfig]] = {AUTO: AutoConfig, **METHODS}
     if name not in known:
         raise ConfigError(f"There is no method '{name}'.{nearest(name, known)}")
     return known[name]

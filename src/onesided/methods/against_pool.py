@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64, Shaped
+from scipy.special import expit
 from torch import Tensor
 
 from onesided.core.errors import CheckpointError, DataError
@@ -27,8 +28,15 @@ FOLDS = 5
 
 def equal_weights(positive: Mask) -> Float64[np.ndarray, "n"]:
     """Return weights with mean 1 by which both classes count the same in total."""
-    share = positive.mean()
-    return np.where(positive, 0.5 / share, 0.5 / (1 - share))
+    share = float(positive.mean())
+    weights: np.ndarray = np.where(positive, 0.5 / share, 0.5 / (1 - share))
+    return weights
+
+
+def logistic(log_odds: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
+    """Return scores from 0 to 1, in double precision: the top of a ranking has no ties."""
+    scores: np.ndarray = expit(log_odds)
+    return scores
 
 
 def out_of_fold(

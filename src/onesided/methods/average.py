@@ -12,7 +12,7 @@ from torch import Tensor
 
 from onesided.core.batch import DataFacts
 from onesided.core.errors import CheckpointError, OnesidedError
-from onesided.methods.against_pool import Features, Mask
+from onesided.methods.against_pool import Features, Mask, logistic
 from onesided.methods.base import Card, MethodConfig
 from onesided.methods.forest import Boosting, BoostingConfig, Forest, ForestConfig
 from onesided.methods.linear import Linear, LinearConfig
@@ -96,8 +96,8 @@ class Average:
     def scores(self, features: Features) -> Float64[np.ndarray, "m"]:
         """Return the logistic function of the mean."""
         each = [_log_odds(part.scores(features)) for part in self.parts.values()]
-        mean = np.mean(np.stack(each) / self._fitted()[:, None], axis=0)
-        return 1 / (1 + np.exp(-np.clip(mean, -700, 700)))
+        mean: np.ndarray = np.mean(np.stack(each) / self._fitted()[:, None], axis=0)
+        return logistic(mean)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return what the parts need, each under its name, and their scales."""

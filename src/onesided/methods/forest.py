@@ -23,6 +23,7 @@ from onesided.methods.against_pool import (
     checked_state,
     equal_weights,
     likely_positive,
+    logistic,
 )
 from onesided.methods.base import Card, MethodConfig
 from onesided.nets.standardise import Backbone
@@ -123,7 +124,8 @@ class Forest(_Trees):
 
     def scores(self, features: Features) -> Float64[np.ndarray, "m"]:
         """Return how likely each sample is to be of P, were P and U equally frequent."""
-        return np.clip(self._sums(features), 0, 1)
+        shares: np.ndarray = np.clip(self._sums(features), 0, 1)
+        return shares
 
     def _grow(self, rows: np.ndarray, positive: Mask, seed: int, count: int) -> Leaves:
         from sklearn.ensemble import ExtraTreesClassifier  # a second to import
@@ -198,4 +200,4 @@ class Boosting(_Trees):
 
     def scores(self, features: Features) -> Float64[np.ndarray, "m"]:
         """Return how likely each sample is to be of P, were P and U equally frequent."""
-        return 1 / (1 + np.exp(-np.clip(self._sums(features), -700, 700)))
+        return logistic(self._sums(features))

@@ -30,6 +30,7 @@ from onesided.methods.against_pool import (
     checked_state,
     equal_weights,
     likely_positive,
+    logistic,
     out_of_fold,
 )
 from onesided.methods.base import Card, MethodConfig
@@ -105,8 +106,7 @@ class Linear:
         if self.numbers is None:
             raise OnesidedError("Linear has no weights yet: call fit, or load a saved model.")
         rows = checked_features(features, self.width, "Linear")
-        # By the logistic function of a double: single precision would tie the top of a ranking.
-        return 1 / (1 + np.exp(-np.clip(_margins(self.numbers, rows), -700, 700)))
+        return logistic(_margins(self.numbers, rows))
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return standardisation, weights and bias."""
@@ -165,5 +165,6 @@ def _scales_of(standardise: Standardise) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _margins(numbers: Mapping[str, np.ndarray], rows: np.ndarray) -> Float64[np.ndarray, "m"]:
-    margins: np.ndarray = ((rows - numbers["centre"]) / numbers["scale"]) @ numbers["weight"]
-    return margins + numbers["bias"][0]
+    standard = (rows - numbers["centre"]) / numbers["scale"]
+    margins: np.ndarray = standard @ numbers["weight"] + numbers["bias"][0]
+    return margins

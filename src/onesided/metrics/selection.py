@@ -93,4 +93,6 @@ def _weighted_auc(
     weight = times[:, labelled]
     wins = (weight * (summed[:, below] + summed[:, not_above]) / 2).sum(axis=1)
     pairs = weight.sum(axis=1) * summed[:, -1].astype(np.float64)
-    return np.divide(wins, pairs, out=np.full(len(times), np.nan), where=pairs > 0)
+    missing = np.full(len(times), np.nan)
+    auc: np.ndarray = np.divide(wins, pairs, out=missing, where=pairs > 0)
+    return auc

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log2, prod
+from math import log2, prod, sqrt
 
 from onesided.methods import METHODS, method_named
 from onesided.methods.auto import AutoConfig
@@ -86,7 +86,7 @@ class Menu:
             "boosting",
             BoostingConfig(),
             "boosted trees",
-            seconds=1e-5 * rows * width**0.5 + 0.2,
+            seconds=1e-5 * rows * sqrt(width) + 0.2,
             rank=3,
         )
         return self._affordable([*path, forest, boosting])
@@ -158,7 +158,7 @@ class Menu:
 
     def _forest_seconds(self) -> float:
         rows = self.amount.rows
-        return 1.5e-6 * rows * log2(rows + 1) * self.width**0.5 + 0.1
+        return 1.5e-6 * rows * log2(rows + 1) * sqrt(self.width) + 0.1
 
     def _named(self, usual: Sequence[str]) -> list[str]:
         """Return the usual methods, or those asked for, and those asked for beside them."""

@@ -121,7 +121,7 @@ class Leaderboard:
         return sorted(rows, key=lambda row: (-row["folds"], -row["proxy_auc"]))
 
     def _shown(self) -> Sequence[Entry]:
-        winner, best = self.winner, {}
+        winner, best = self.winner, dict[str, Entry]()
         for entry in self.entries:
             family = entry.candidate.family
             kept = best.get(family)
