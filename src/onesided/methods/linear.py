@@ -51,6 +51,9 @@ class LinearConfig(MethodConfig):
     penalty: Literal["auto"] | float = Field(default="auto")
     """Penalty on the squared length of the weights, beside the mean loss. auto chooses among
     eight by the proxy AUC of out-of-fold scores."""
+    scaling: Literal["each", "common"] = "each"
+    """Whether every feature is divided by its own spread, or all by the same number. Features
+    that have a common scale, such as weights of words, lose it by the first."""
     passes: Literal[1, 2] = 1
     """2 fits a second time, with the likely positives of U taken as positives: as many as the
     estimated prior says, by out-of-fold scores of the first pass."""
@@ -128,6 +131,8 @@ class Linear:
         from sklearn.linear_model import LogisticRegression  # a second to import
 
         centre, scale = _scales(rows) if self.given is None else self.given
+        if self.config.scaling == "common":
+            scale = np.full_like(scale, _common(rows, centre))
         model = LogisticRegression(C=1 / (penalty * len(rows)), max_iter=MOST_ITERATIONS)
         standard = ((rows - centre) / scale).astype(np.float32)
         model.fit(standard, positive, sample_weight=equal_weights(positive))
@@ -158,6 +163,11 @@ def _scales(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and spread of each feature; a constant one is only shifted."""
     centre, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
     return centre, np.where(spread > 1e-6 * (1e-6 + np.abs(centre)), spread, 1.0)
+
+
+def _common(rows: np.ndarray, centre: np.ndarray) -> float:
+    """Return the root of the features' mean variance, 1 where nothing varies."""
+    return float(np.sqrt(np.mean((rows - centre) ** 2))) or 1.0
 
 
 def _scales_of(standardise: Standardise) -> tuple[np.ndarray, np.ndarray]:

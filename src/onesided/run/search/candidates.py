@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log2, prod, sqrt
+from typing import Literal
 
 from onesided.methods import METHODS, method_named
 from onesided.methods.auto import AutoConfig
@@ -17,6 +18,8 @@ DIRECT = ("linear", "forest", "boosting", "puet", "average")
 """Methods that are fitted in one call, without a network."""
 TRAINED = ("nnpu", "teacher", "ncpu")
 """Methods with a network that a search tries by itself where time allows."""
+SCALINGS: tuple[Literal["each", "common"], ...] = ("each", "common")
+COMMON = ", features on one scale"
 STEPS = ((5.0, 0), (60.0, 1500), (float("inf"), 4000))
 """Training steps of a network by the minutes of the search; in five minutes none is tried, for
 models that take seconds are as good on most data."""
@@ -64,13 +67,14 @@ class Menu:
         fit = 2.5e-8 * rows * width + 0.01
         path = [
             self._direct(
-                f"linear-{penalty:g}",
+                f"linear-{penalty:g}{'' if scaling == 'each' else '-common'}",
                 "linear",
-                LinearConfig(penalty=penalty),
-                f"a linear model, penalty {penalty:g}",
+                LinearConfig(penalty=penalty, scaling=scaling),
+                f"a linear model, penalty {penalty:g}{COMMON if scaling == 'common' else ''}",
                 seconds=fit,
                 rank=number / 100,
             )
+            for scaling in SCALINGS
             for number, penalty in enumerate(PENALTIES)
         ]
         forest = self._direct(
