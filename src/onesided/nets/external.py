@@ -120,8 +120,9 @@ class ExternalBackbone(Backbone):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "ExternalBackbone":
         if self._network[0].module is not None:
-            self._network[0].module._apply(fn)
-        return super()._apply(fn, recurse)
+            self._network[0].module._apply(fn)  # type: ignore[no-untyped-call]
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
 
 
 def build_external(name: str, channels: int, content: str = "") -> ExternalBackbone:
@@ -241,7 +242,7 @@ def _onnx(onnxruntime: Any, path: Path) -> Network:  # noqa: ANN401 - a library
     def run(images: Tensor) -> Tensor:
         parts = [
             session.run([output.name], {given.name: part.cpu().numpy()})[0]
-            for part in _filled(images, at_once).split(at_once)
+            for part in torch.split(_filled(images, at_once), at_once)
         ]
         return _vectors(torch.from_numpy(np.concatenate(parts)[: len(images)])).to(images.device)
 
