@@ -9,8 +9,9 @@ Two ways to the same features take turns on the same images, in one process:
 - `features_of`, as `onesided fit --freeze` does: folded, in small batches.
 A turn is an eighth of the images, and the fastest turn counts: what other processes do on the
 machine only adds to a time. Seconds are those of the clock and those of the processor, which other
-processes change less; the load says how many processes wanted a core. The features must agree to a thousandth, or the command fails. Where
-onnxruntime and onnx are installed, it is timed too: does a further dependency pay?
+processes change less; the load says how many processes wanted a core. The features must agree to a
+thousandth, or the command fails. Where onnxruntime and onnx are installed, it is timed too: does a
+further dependency pay?
 """
 
 import argparse
