@@ -1,4 +1,4 @@
-"""Inverted bottlenecks for inference on a CPU: the same features, several times as fast.
+"""Inverted bottlenecks for inference on a CPU: the same features, faster.
 
 What is different from training, and why (`benchmarks/embedding.py` measures it):
 
