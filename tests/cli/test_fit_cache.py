@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from safetensors.torch import save_file
 
 from onesided.data.read import cache, images, picture
-from tests.cli.command import TINY, assert_refused, call, fit
+from onesided.nets.build import BackboneConfig, build_backbone
+from tests.cli.command import TINY, call, fit
 
 COMPARED = ("model.safetensors", "model.json", "scores.csv", "split.csv", "config.toml")
 
@@ -72,6 +74,15 @@ def test_stopped_while_decoding_the_same_command_goes_on(
     assert (run / "scores.csv").read_bytes() == (trained / "scores.csv").read_bytes()
 
 
-def test_a_cache_goes_with_files_of_ones_own(tmp_path: Path) -> None:
-    words = ("--data", "digits", "--cache", tmp_path, "-o", tmp_path / "run")
-    assert_refused(call("fit", *words), "--cache goes with --table or -p and -u")
+def test_a_cache_keeps_features_of_published_data_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = build_backbone(BackboneConfig(name="small", width=0.125), (3, 8, 8), [0.5] * 3, [1] * 3)
+    save_file(drawn.state_dict(), tmp_path / "mine.safetensors")
+    words = ("--data", "toy-images", "--cache", tmp_path / "shared", "--backbone", "small", *TINY)
+    frozen = (*words, "--weights", tmp_path / "mine.safetensors", "--freeze", "--allow-degenerate")
+    assert call("fit", *frozen, "-o", tmp_path / "one").exit_code == 0
+    chunks = sorted((tmp_path / "shared").rglob("*.chunk"))
+    assert call("fit", *frozen, "-o", tmp_path / "two", "--seed", "1").exit_code == 0
+    assert chunks == sorted((tmp_path / "shared").rglob("*.chunk")) != []
+    assert not (tmp_path / "two" / "cache").exists()

@@ -68,5 +68,5 @@ def test_folding_changes_no_weight() -> None:
 
 def test_larger_images_go_through_in_smaller_batches() -> None:
     sizes = [(32, 32), (96, 96), (128, 128), (224, 224), (1024, 1024)]
-    assert [few_images(size) for size in sizes] == [18, 2, 1, 1, 1]
+    assert [few_images(size) for size in sizes] == [36, 4, 2, 1, 1]
     assert [batch_of(size) for size in sizes] == [288, 32, 18, 5, 4]

@@ -11,7 +11,7 @@ from onesided.core.errors import ConfigError
 PathLike = str | Path
 
 GOES_WITH = {
-    "--data": ("--root",),
+    "--data": ("--root", "--cache"),
     "--table": ("--test", "--tolerate", "--cache", "--text", "--group"),
     "-p and -u": ("-p", "-u", "-n", "--test", "--tolerate", "--cache", "--group"),
 }

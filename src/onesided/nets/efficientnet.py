@@ -147,6 +147,9 @@ class EfficientNetLite0(Backbone):
         reset_layers(self, draw)
 
 
+Layer = Callable[[Tensor], Tensor]
+
+
 class FoldedBlock:
     """An inverted bottleneck whose layers are folded."""
 
@@ -181,19 +184,19 @@ class FoldedEfficientNet:
                 layers.append(FoldedConvolution(part, size, few if number < SHALLOW else many))
                 size = layers[-1].outputs
             blocks.append(FoldedBlock(layers, has_shortcut=block.has_shortcut))
-        self.shallow = [stem, *blocks[:SHALLOW]]
-        self.deep = [*blocks[SHALLOW:], FoldedConvolution(network.head, size, many)]
+        self.shallow: list[Layer] = [stem, *blocks[:SHALLOW]]
+        self.deep: list[Layer] = [*blocks[SHALLOW:], FoldedConvolution(network.head, size, many)]
 
     def __call__(self, samples: Maps) -> Float[Tensor, "b 1280"]:
         """Return one feature vector per image in [0, 1]."""
         # First the memory format: resizing is faster with channels last.
         images = self.standardise(samples.contiguous(memory_format=torch.channels_last))
         resized = resize(images, self.size).contiguous(memory_format=torch.channels_last)
-        maps = torch.cat([_through(self.shallow, few) for few in resized.split(self.few)])
+        maps = torch.cat([_through(self.shallow, few) for few in torch.split(resized, self.few)])
         return global_average(_through(self.deep, maps))
 
 
-def _through(layers: Sequence[Callable[[Tensor], Tensor]], maps: Maps) -> NextMaps:
+def _through(layers: Sequence[Layer], maps: Maps) -> NextMaps:
     for layer in layers:
         maps = layer(maps)
     return maps

@@ -120,8 +120,9 @@ class ExternalBackbone(Backbone):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "ExternalBackbone":
         if self._network[0].module is not None:
-            self._network[0].module._apply(fn)
-        return super()._apply(fn, recurse)
+            self._network[0].module._apply(fn)  # type: ignore[no-untyped-call]
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
 
 
 def build_external(name: str, channels: int, content: str = "") -> ExternalBackbone:
@@ -193,14 +194,20 @@ def _hf(transformers: Any, place: str) -> Network:  # noqa: ANN401 - a library
         pooled = getattr(outputs, "pooler_output", None) if has_pooler else None
         return _vectors(outputs.last_hidden_state if pooled is None else pooled)
 
-    digest = hashlib.sha256(f"{mean} {std} {size} {has_pooler}".encode())
+    content = _hf_content(model, f"{mean} {std} {size} {has_pooler}")
+    return Network(run, size, mean, std, content, model)
+
+
+def _hf_content(model: Any, preprocessing: str) -> str:  # noqa: ANN401 - of a library
+    """Return a hash of preprocessing, settings and weights, wherever they were read from."""
+    digest = hashlib.sha256(preprocessing.encode())
     settings = model.config.to_dict()
     for key in ("_name_or_path", "transformers_version"):  # decide nothing
         settings.pop(key, None)
     digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
     for key, tensor in sorted(model.state_dict().items()):
         digest.update(key.encode() + tensor.flatten().view(torch.uint8).numpy().tobytes())
-    return Network(run, size, mean, std, digest.hexdigest(), model)
+    return digest.hexdigest()
 
 
 def _hf_file(transformers: Any, place: str) -> Path | None:  # noqa: ANN401 - a library
@@ -241,7 +248,7 @@ def _onnx(onnxruntime: Any, path: Path) -> Network:  # noqa: ANN401 - a library
     def run(images: Tensor) -> Tensor:
         parts = [
             session.run([output.name], {given.name: part.cpu().numpy()})[0]
-            for part in _filled(images, at_once).split(at_once)
+            for part in torch.split(_filled(images, at_once), at_once)
         ]
         return _vectors(torch.from_numpy(np.concatenate(parts)[: len(images)])).to(images.device)
 
