@@ -14,6 +14,7 @@ import onesided
 from onesided.core.errors import ConfigError
 from onesided.core.monitor import Monitor
 from onesided.jobs import fit as job
+from onesided.methods import METHODS
 from onesided.run import embed as embedding
 from onesided.run import execute, folder, problem
 from onesided.run.config import RunConfig
@@ -123,7 +124,8 @@ def test_a_monitor_is_told_what_was_chosen_and_every_phase(data: Path, tmp_path:
     monitor = Listening()
     train(data, tmp_path / "run", monitor=monitor)
     assert monitor.phases == ["reading", "training nnPU"]
-    assert "Method: nnPU, learning rate 0.05." in monitor.notes
+    summary = METHODS["nnpu"].card.summary
+    assert f"Method: nnPU (onesided methods nnpu tells more). {summary}" in monitor.notes
 
 
 def test_a_list_of_methods_may_be_words_with_commas_between_them(

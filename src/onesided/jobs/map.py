@@ -211,11 +211,14 @@ class _Job:
         buildings = prepared.scene.buildings
         loaded = load_chips(buildings, chips, prepared.marked, wanted)
         problem = build_problem(plan.for_data(loaded.split), loaded)
-        for sentence in (*loaded.notices, *method_lines(problem.config)):
+        for sentence in loaded.notices:
             self.monitor.note(sentence)
         title = problem.config.method.card.title
         with self.monitor.phase(f"training {title}") as phase:
             result = run_problem(problem, place, watcher(phase)).content
+        # After it: a run that is refused says one sentence and nothing else.
+        for sentence in method_lines(problem.config):
+            self.monitor.note(sentence)
         write_cutting(self.folder, prepared.stretches, wanted.margin)
         write_report(self.folder)
         scored, count = Scored.load(self.folder / SCORED), len(chips.values)

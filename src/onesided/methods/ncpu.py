@@ -115,7 +115,8 @@ class NcPUConfig(DisambiguationConfig):
         whose = {"paper": "as published", "released": "as the authors' code runs it"}
         return (
             f"NcPU runs {whose[self.variant]}, but for {epochs} epochs instead of {PAPER_EPOCHS}: "
-            f"only pace, backbone and views are changed. {self.card.bad_at}"
+            "only its pace, backbone and views are those of a short run. Votes then begin before "
+            "representations have formed; Teacher is made for short runs."
         )
 
 
