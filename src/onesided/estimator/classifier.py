@@ -415,7 +415,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _raw_rows(self, X: Items, encoder: Encoder) -> np.ndarray:
         """Return samples as the encoder takes them; unknown values are counted in a notice."""
-        if is_frame(X):
+        if is_frame(X) and hasattr(self, "feature_names_in_"):
             validate_data(self, X, reset=False, skip_check_array=True)
         elif not holds_texts(X):
             numeric = all(column.kind in NUMERIC for column in encoder.columns)

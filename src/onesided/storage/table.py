@@ -89,7 +89,7 @@ def open_table(path: Path, needed: str | None) -> Table:
     if not path.is_file():
         raise DataNotFound(
             f"There is no table {shown_path(path)}. Give a CSV file with the columns "
-            "path and label."
+            "label, and path or others to learn from."
         )
     lines = _text_lines(path)
     first = next(lines, "")
