@@ -169,6 +169,14 @@ def test_a_column_that_holds_anything_else_is_refused(labels: np.ndarray) -> Non
             quick().fit(pd.DataFrame({"x": pd.Series(cells, dtype=object)}), labels)
 
 
+def test_the_kind_of_a_column_can_be_given(labels: np.ndarray) -> None:
+    frame = pd.DataFrame({"zip": np.arange(120) % 5, "area": np.arange(120.0)})
+    settings = {**TINY, "data": {"kinds": {"zip": "category"}}}
+    fitted = quick(epochs=1, settings=settings).fit(frame, labels)
+    assert fitted.result_["notices"] == ["Columns: 1 number, 1 category (zip)."]
+    assert fitted.predict(frame).shape == (120,)
+
+
 def test_strings_are_files_or_texts(tmp_path: Path) -> None:
     (tmp_path / "a note").write_text("x")
     assert holds_paths([str(tmp_path / "a note")])

@@ -74,8 +74,11 @@ def dense(samples: Any) -> Any:  # noqa: ANN401 - whatever X is
     return matrix.toarray()
 
 
-def read_frame(frame: Any) -> RawTable:  # noqa: ANN401
-    """Return the columns of a frame with their kinds; a categorical column is a category."""
+def read_frame(frame: Any, kinds: Mapping[str, ColumnKind] | None = None) -> RawTable:  # noqa: ANN401
+    """Return the columns of a frame with their kinds; a categorical column is a category.
+
+    `kinds` are those that the person gave.
+    """
     cells = _cells(frame)
     for name in frame.columns:
         if not isinstance(name, str):
@@ -83,11 +86,11 @@ def read_frame(frame: Any) -> RawTable:  # noqa: ANN401
                 f"The column {name!r} of X has no name that is a word. Name the columns of a frame "
                 "that holds more than numbers."
             )
-    kinds: dict[str, ColumnKind] = {
+    typed: dict[str, ColumnKind] = {
         name: "category" for name in cells if str(frame[name].dtype).lower().startswith(CATEGORICAL)
     }
     try:
-        table = read_columns(cells, kinds=kinds)
+        table = read_columns(cells, kinds=typed | dict(kinds or {}))
     except UnclearColumn as error:
         row = "" if error.row is None else f"Row {error.row} of X: "
         raise DataError(f"{row}{error}") from None
