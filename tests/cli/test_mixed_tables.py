@@ -46,6 +46,21 @@ def test_ranking_the_table_again_gives_the_scores_of_the_run(place: Path) -> Non
     np.testing.assert_allclose([ranked[name] for name in trained], list(trained.values()), 1e-5)
 
 
+def test_the_same_table_gives_the_same_model_to_the_bit(place: Path, tmp_path: Path) -> None:
+    words = ("fit", "--table", place / "houses.csv", "-o", tmp_path / "run", "--allow-degenerate")
+    assert call(*words, *TINY, "--epochs", "30").exit_code == 0
+    for name in ("model.safetensors", "model.json", "scores.npz"):
+        again, first = (tmp_path / "run" / name).read_bytes(), (place / "run" / name).read_bytes()
+        assert again == first, name
+
+
+def test_methods_are_compared_on_a_mixed_table(place: Path, tmp_path: Path) -> None:
+    words = ("fit", "--table", place / "houses.csv", "-o", tmp_path / "run", "--allow-degenerate")
+    outcome = call(*words, *TINY, "--compare", "puet", "--prior", "0.33")
+    assert outcome.exit_code == 0, outcome.err
+    assert (tmp_path / "run" / "compare" / "puet" / "model.json").exists()
+
+
 def test_unknown_values_are_counted_and_wrong_cells_are_skipped(
     place: Path, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.command import call
 from tests.docs.test_examples import python_blocks
+from tests.run.mixed_tables import mixed_rows, write_table
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -68,6 +69,8 @@ def test_the_quickstart_works_from_top_to_bottom(
     monkeypatch.chdir(tmp_path)
     (practice,) = python_blocks("docs/quickstart.md")
     exec(compile(practice, "quickstart", "exec"), {"__name__": "document"})
+    for table in ("houses.csv", "other-houses.csv"):
+        write_table(tmp_path / table, mixed_rows(100))
     text = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```sh\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.splitlines()]

@@ -145,6 +145,19 @@ def test_gaps_in_an_array_are_filled_and_marked() -> None:
         fitted.predict([problem.X[1], np.where(np.arange(6) == 3, np.inf, problem.X[2])])
 
 
+def test_a_frame_of_numbers_with_gaps_needs_no_names() -> None:
+    problem = two_clouds()
+    problem.X[::5, 2] = np.nan
+    expected = quick(epochs=2).fit(problem.X, problem.y).predict_proba(problem.X)
+    for names in (range(6), list("abcdef")):
+        frame = pd.DataFrame(problem.X, columns=names)
+        fitted = quick(epochs=2).fit(frame, problem.y)
+        np.testing.assert_array_equal(fitted.predict_proba(frame), expected)
+    mixed = pd.DataFrame({0: ["Ulm", "Bonn"] * 60, 1: range(120)})
+    with pytest.raises(DataError, match="The column 0 of X has no name"):
+        quick().fit(mixed, problem.y)
+
+
 def test_a_column_that_holds_anything_else_is_refused(labels: np.ndarray) -> None:
     for cells, words in (
         ([[1]] * 120, "Row 0 of X: column 'x' holds list"),
@@ -154,6 +167,14 @@ def test_a_column_that_holds_anything_else_is_refused(labels: np.ndarray) -> Non
     ):
         with pytest.raises(DataError, match=words):
             quick().fit(pd.DataFrame({"x": pd.Series(cells, dtype=object)}), labels)
+
+
+def test_the_kind_of_a_column_can_be_given(labels: np.ndarray) -> None:
+    frame = pd.DataFrame({"zip": np.arange(120) % 5, "area": np.arange(120.0)})
+    settings = {**TINY, "data": {"kinds": {"zip": "category"}}}
+    fitted = quick(epochs=1, settings=settings).fit(frame, labels)
+    assert fitted.result_["notices"] == ["Columns: 1 number, 1 category (zip)."]
+    assert fitted.predict(frame).shape == (120,)
 
 
 def test_strings_are_files_or_texts(tmp_path: Path) -> None:

@@ -354,7 +354,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels = self._labels(y)
             kind = self.kind or "photograph"
             return read_paths(X, labels.values, labels.scheme, data_settings, kind), labels
-        if (table := self._read_table(X)) is not None:
+        if (table := self._read_table(X, data_settings)) is not None:
             labels = self._labels(y)
             return from_table(table, labels.values, labels_mean=labels.scheme), labels
         return self._read_array(X, y)
@@ -381,11 +381,11 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return data, labels
 
-    def _read_table(self, X: Items) -> RawTable | None:
+    def _read_table(self, X: Items, data_settings: OwnConfig) -> RawTable | None:
         """Return a data frame of several kinds, or texts, as a table; None for other samples."""
-        if is_frame(X) and is_raw(X):
+        if is_frame(X) and (is_raw(X) or data_settings.kinds):
             validate_data(self, X, skip_check_array=True)  # for its names
-            return read_frame(X)
+            return read_frame(X, data_settings.kinds)
         return read_texts(X) if holds_texts(X) else None
 
     def _take(
@@ -434,7 +434,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _raw_rows(self, X: Items, encoder: Encoder) -> np.ndarray:
         """Return samples as the encoder takes them; unknown values are counted in a notice."""
-        if is_frame(X):
+        if is_frame(X) and hasattr(self, "feature_names_in_"):
             validate_data(self, X, reset=False, skip_check_array=True)
         elif not holds_texts(X):
             numeric = all(column.kind in NUMERIC for column in encoder.columns)

@@ -11,10 +11,19 @@ import numpy as np
 from scipy import sparse
 
 from onesided.core.errors import DataError
-from onesided.data.columns.cells import NUMERIC, Column, WrongCell, cell_value, plain
+from onesided.data.columns.cells import (
+    NUMERIC,
+    Column,
+    ColumnKind,
+    WrongCell,
+    cell_value,
+    plain,
+)
 from onesided.data.columns.kinds import RawTable, UnclearColumn, joined, read_columns
 from onesided.data.read.text_folders import TEXT
 
+CATEGORICAL = ("category", "categorical", "enum")
+"""How pandas and polars call their types of categories."""
 MOST_BYTES = 2**30
 """Of a sparse matrix once it is dense, in single precision."""
 
@@ -25,12 +34,10 @@ def is_frame(samples: object) -> bool:
 
 
 def is_raw(frame: Any) -> bool:  # noqa: ANN401 - pandas and polars are not needed to be installed
-    """Whether a frame holds anything but numbers, or has gaps."""
+    """Whether a frame holds anything but numbers and gaps."""
     if hasattr(frame, "isna"):
-        kinds = [getattr(kind, "kind", "O") for kind in frame.dtypes]
-        return not set(kinds) <= set("biuf") or bool(frame.isna().to_numpy().any())
-    array = frame.to_numpy()
-    return array.dtype.kind not in "biuf" or bool(np.isnan(array.astype(np.float64)).any())
+        return not {getattr(kind, "kind", "O") for kind in frame.dtypes} <= set("biuf")
+    return frame.to_numpy().dtype.kind not in "biuf"
 
 
 def holds_texts(samples: object) -> TypeGuard[Sequence[str]]:
@@ -67,14 +74,23 @@ def dense(samples: Any) -> Any:  # noqa: ANN401 - whatever X is
     return matrix.toarray()
 
 
-def read_frame(frame: Any) -> RawTable:  # noqa: ANN401
-    """Return the columns of a frame with their kinds; a categorical column is a category."""
+def read_frame(frame: Any, kinds: Mapping[str, ColumnKind] | None = None) -> RawTable:  # noqa: ANN401
+    """Return the columns of a frame with their kinds; a categorical column is a category.
+
+    `kinds` are those that the person gave.
+    """
     cells = _cells(frame)
-    kinds = {
-        name: "category" for name in cells if str(frame[name].dtype).lower().startswith("categor")
+    for name in frame.columns:
+        if not isinstance(name, str):
+            raise DataError(
+                f"The column {name!r} of X has no name that is a word. Name the columns of a frame "
+                "that holds more than numbers."
+            )
+    typed: dict[str, ColumnKind] = {
+        name: "category" for name in cells if str(frame[name].dtype).lower().startswith(CATEGORICAL)
     }
     try:
-        table = read_columns(cells, kinds=kinds)  # type: ignore[arg-type]
+        table = read_columns(cells, kinds=typed | dict(kinds or {}))
     except UnclearColumn as error:
         row = "" if error.row is None else f"Row {error.row} of X: "
         raise DataError(f"{row}{error}") from None
@@ -90,7 +106,7 @@ def read_texts(texts: Sequence[str]) -> RawTable:
 
 def read_numbers(array: np.ndarray, names: Sequence[str]) -> RawTable:
     """Return an array of numbers with gaps as a table; columns without names are counted."""
-    names = names or [f"x{index}" for index in range(array.shape[1])]
+    names = list(names) or [f"x{index}" for index in range(array.shape[1])]
     columns = tuple(Column(name=str(name), kind="number") for name in names)
     return RawTable(columns, _numbers(columns, array), ())
 

@@ -76,7 +76,9 @@ class Table:
                     )
                 yield Row(reader.line_num, dict(zip(self.columns, cells, strict=True)))
         except csv.Error as error:
-            raise self.fault(f"this is not CSV ({error}).", reader.line_num) from None
+            too_long = "limit" in str(error)
+            hint = " Close its quotes, or give long texts as files (-p, -u)." if too_long else ""
+            raise self.fault(f"this is not CSV ({error}).{hint}", reader.line_num) from None
 
     def name_of(self, row: Row) -> str:
         """Return the name of a row of features: from its own column, or from its line."""
@@ -89,7 +91,7 @@ def open_table(path: Path, needed: str | None) -> Table:
     if not path.is_file():
         raise DataNotFound(
             f"There is no table {shown_path(path)}. Give a CSV file with the columns "
-            "path and label."
+            "label, and path or others to learn from."
         )
     lines = _text_lines(path)
     first = next(lines, "")

@@ -53,6 +53,7 @@ TO_LEARN_FROM: dict[str, tuple[Content, str]] = {
     "a number of 400 digits": (NUMBERS + f"unlabelled,{10**400}\n", "finite"),
     "a decimal comma": (NUMBERS + 'unlabelled,"1,5"\n', "decimals after a point"),
     "a formula": (NUMBERS + "unlabelled,=1+1\n", "not a number"),
+    "a text too long for a cell": (NUMBERS + f'unlabelled,"{"word " * 40_000}"\n', "as files"),
     "a zero byte in a cell": (NUMBERS + "unlabelled,a\0b\n", "items.csv"),
     "nothing but an id": (
         "label,x\n" + "".join(f"{('positive', 'unlabelled')[n % 2]},r{n}\n" for n in range(40)),

@@ -123,9 +123,14 @@ def has_decimal_comma(cell: str | float) -> bool:
     return isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell) is not None
 
 
+def looks_like_date(cell: str | float) -> bool:
+    """Whether a cell is three numbers with marks between them; not every such cell is a date."""
+    return isinstance(cell, str) and _DATE.fullmatch(cell) is not None
+
+
 def day_of(cell: str | float, form: str) -> float | None:
     """Return the days since 1970 of a date that is written in this form, or None."""
-    if not isinstance(cell, str) or _DATE.fullmatch(cell) is None:
+    if not looks_like_date(cell) or not isinstance(cell, str):
         return None
     try:
         when = datetime.fromisoformat(cell) if form == ISO else datetime.strptime(cell, form)

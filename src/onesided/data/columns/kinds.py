@@ -23,6 +23,7 @@ from onesided.data.columns.cells import (
     cell_value,
     day_of,
     has_decimal_comma,
+    looks_like_date,
     number_of,
     plain,
 )
@@ -217,6 +218,8 @@ def _check_mistakes(name: str, cells: Sequence[Plain], numbers: Sequence[bool]) 
             "a point, or separate columns by semicolons.",
             some[0][0],
         )
+    if sum(looks_like_date(cell) for _, cell in some) < MOSTLY * len(some):
+        return
     found = Counter(
         form for _, cell in some for form in DATE_FORMS if day_of(cell, form) is not None
     )
