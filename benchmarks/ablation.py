@@ -1,4 +1,4 @@
-"""Which switches and settings of NcPU's variant `budget` matter? Each is changed alone.
+"""Which switches and settings of Teacher matter? Each is changed alone.
 
 Figures are of training images that are neither in P nor in U, on which the presets were chosen.
 """
@@ -10,12 +10,13 @@ from benchmarks.budget import QUICK
 from benchmarks.command import main as command
 from benchmarks.grid import Budget, Entry, Grid, entry
 from onesided.core.config import Settings, merge
+from onesided.core.former import TITLE
 from onesided.run.presets import published_settings
 
 # A third of the unlabelled images: all of them would take three times as long per row. And
 # 2,000 images of each class to evaluate on.
 SMALL: Settings = {"data": {"unlabelled": 12000, "clean": 2000}, "train": {"epochs": 6}}
-BASE = "budget"
+BASE = TITLE
 SWITCHES: Mapping[str, Settings] = {
     "class pairs (robust)": {"alignment": "robust"},
     "no alignment": {"alignment": "none"},
@@ -36,8 +37,8 @@ TRAINING: Mapping[str, Settings] = {
     "64 positives a batch": {"positives_per_batch": 64},
 }
 WORDS = (
-    "NcPU's variant `budget` on a part of CIFAR-10, with one switch or setting changed at a time: "
-    "to the paper's form, off, or to another number. Figures are of training images that are "
+    "Teacher on a part of CIFAR-10, with one switch or setting changed at a time: to NcPU's "
+    "form, off, or to another number. Figures are of training images that are "
     "neither in P nor in U, on which the presets were chosen; the test set is not used. A pass is "
     "as many steps as U fills, so more positives per batch mean more steps."
 )

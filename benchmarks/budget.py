@@ -5,7 +5,7 @@
     python -m benchmarks.budget evening --root DATA      the preset evening
     python -m benchmarks.budget night --root DATA        the preset of night.toml
 
-NcPU runs as `onesided fit --data NAME` runs it. The others get the same data, backbone, batches,
+Teacher runs as `onesided fit --data NAME` runs it. The others get the same data, backbone, batches,
 learning rates and epochs, and the true class prior if they need one. The presets' numbers were
 chosen on training images of CIFAR-10 outside P and U, and the start of votes on held-out P and U.
 The other data sets and all test sets chose nothing.
@@ -19,6 +19,7 @@ from benchmarks.command import REPOSITORY
 from benchmarks.command import main as command
 from benchmarks.grid import TOY_DATA, Budget, Entry, Grid, entry
 from onesided.core.config import Settings
+from onesided.core.former import TITLE
 from onesided.run.preset_files import preset_files
 from onesided.run.presets import published_settings
 
@@ -34,7 +35,7 @@ class Study:
         title: Heading of its page.
         asked: The question.
         preset: The preset: its name, or its file in the repository.
-        data: Data sets on which NcPU runs.
+        data: Data sets on which Teacher runs.
         beside: Those on which the other methods run too. With the longer presets, five rows on
             one set of 41,000 images take hours on two cores.
     """
@@ -57,13 +58,13 @@ class Study:
         if self.beside == self.data:
             return ""
         if not self.beside:
-            return " Only NcPU is run."
+            return " Only Teacher is run."
         return f" The other rows are run on {' and '.join(self.beside)} only."
 
 
 STUDIES = {
     "quick": Study(
-        "budget", "What minutes buy", "what NcPU finds in minutes on two cores", preset="quick"
+        "budget", "What minutes buy", "what Teacher finds in minutes on two cores", preset="quick"
     ),
     "standard": Study(
         "standard",
@@ -100,14 +101,14 @@ WORDS = (
 
 
 def rows_of(data_name: str, given: Settings, preset: str = "quick") -> list[Entry]:
-    """Return the rows of one data set: NcPU as the preset runs it, and the others."""
+    """Return the rows of one data set: Teacher as the preset runs it, and the others."""
     chosen = preset if preset in preset_files() else REPOSITORY / preset
     planned = published_settings(chosen, data_name=data_name, given=given)
     budget = Budget(given.get("data", {}), planned["backbone"], planned["train"])
     robust = {"alignment": "robust", "alignment_weight": planned["method"]["alignment_weight"]}
     pace = {"warmup_epochs": planned["method"]["warmup_epochs"]}
     methods: dict[str, Settings] = {
-        "NcPU": planned["method"],
+        TITLE: planned["method"],
         "CE": {"name": "ce"},
         "nnPU": {"name": "nnpu"},
         "nnPU + robust": {"name": "nnpu", **robust, **pace},
@@ -123,7 +124,7 @@ def grid(word: str, names: Sequence[str] = (), given: Settings | None = None) ->
         row
         for name in names or study.data
         for row in rows_of(name, given or {}, study.preset)
-        if row.label == "NcPU" or name in (names or study.beside)
+        if row.label == TITLE or name in (names or study.beside)
     ]
     return Grid(
         name=study.name,

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.grid import Folders, Grid
+from benchmarks.names import read_content
 from benchmarks.runs import run_grid
 from benchmarks.tables import Paper, page, tables
 from onesided.core.config import read_toml
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.core.freed_memory import keep_freed_memory
-from onesided.storage.atomic import read_json, write_text
+from onesided.storage.atomic import write_text
 
 REPOSITORY = Path(__file__).parent.parent
 SEEDS = (0, 1, 2)
@@ -84,7 +85,7 @@ def _run(options: argparse.Namespace, grid: Grid) -> int:
         )
     if options.docs:
         command = f"{grid.command} --docs"
-        text = page(read_json(results), paper, source=_in_repository(results), command=command)
+        text = page(read_content(results), paper, source=_in_repository(results), command=command)
         folders.docs.mkdir(parents=True, exist_ok=True)
         write_text(folders.docs / f"{grid.name}.md", text)
         print(f"Wrote {folders.docs / grid.name}.md")
@@ -101,7 +102,7 @@ def _run(options: argparse.Namespace, grid: Grid) -> int:
             say=lambda line: print(line, flush=True),
         )
         failed = any(record["status"] == "failed" for record in records)
-    print(tables(read_json(results), paper))
+    print(tables(read_content(results), paper))
     return int(failed)
 
 

@@ -1,4 +1,4 @@
-"""NcPU beside CE on digits: what `make demo` runs, measured, and the table of the README.
+"""Teacher beside CE on digits: what `make demo` runs, measured, and the table of the README.
 
 python -m benchmarks.demo              run what is missing, then print the table
 python -m benchmarks.demo --docs       write docs/benchmarks/demo.md from the result file
@@ -12,13 +12,16 @@ from collections.abc import Mapping, Sequence
 from benchmarks.command import REPOSITORY
 from benchmarks.command import main as command
 from benchmarks.grid import Budget, Grid, entry
-from benchmarks.tables import finished, markdown, percents, spread
+from benchmarks.names import read_content
+from benchmarks.tables import finished, markdown, percents, spread, what_rows_lack
 from onesided.core.config import Settings, merge
+from onesided.core.former import TITLE
 from onesided.methods import METHODS
+from onesided.run.default_method import DEFAULT_METHOD
 from onesided.run.presets import demo_settings
-from onesided.storage.atomic import read_json, write_text
+from onesided.storage.atomic import write_text
 
-COMPARED = ("ncpu", "ce")
+COMPARED = (DEFAULT_METHOD, "ce")
 MARKED = re.compile(r"(<!-- demo-table[^>]*-->\n).*?(<!-- /demo-table -->)", re.DOTALL)
 QUICK: Settings = {
     "data": {"name": "toy-images"},
@@ -38,10 +41,11 @@ def grid(change: Settings) -> Grid:
         name="demo",
         title="The demonstration",
         words="Which digits are even, when a few even ones are labelled and the others are not? "
-        "NcPU beside CE, which treats the unlabelled as odd, both with the training of the preset "
-        "`quick`. Its values were chosen on photographs; nothing was chosen on digits.",
+        "Teacher, the default method, beside CE, which treats the unlabelled as odd, both with the "
+        "training of the preset `quick`. Its values were chosen on photographs; nothing was chosen "
+        "on digits.",
         entries=tuple(rows),
-        pairs=(("CE", "NcPU"),),
+        pairs=(("CE", TITLE),),
     )
 
 
@@ -57,7 +61,8 @@ def write_readme(content: Mapping[str, object]) -> None:
     table = markdown(("test digits, %", "accuracy", "F1", "AUC", "seeds"), rows)
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     page = "docs/benchmarks/demo.md"
-    text = f"\n{table}\n\nSettings, machine and commit: [{page}]({page}).\n\n"
+    lacks = what_rows_lack(runs)
+    text = f"\n{table}\n\n{lacks} Settings, machine and commit: [{page}]({page}).\n\n"
     changed = MARKED.sub(lambda marks: marks[1] + text + marks[2], readme)
     write_text(REPOSITORY / "README.md", changed)
 
@@ -66,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words == ["--readme"]:
-        write_readme(read_json(REPOSITORY / "benchmarks" / "results" / "demo.json"))
+        write_readme(read_content(REPOSITORY / "benchmarks" / "results" / "demo.json"))
         return 0
     real, quick = grid({}), grid(QUICK)
     return command(real, quick, words)

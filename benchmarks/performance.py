@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks import folders, step
 from benchmarks.budget import PRESETS, STUDIES
 from benchmarks.command import REPOSITORY, paper_figures
+from benchmarks.names import read_content
 from benchmarks.runs import Record
 from benchmarks.tables import (
     between,
@@ -27,7 +28,8 @@ from benchmarks.tables import (
     spread,
     threads_of,
 )
-from onesided.storage.atomic import read_json, write_text
+from onesided.core.former import TITLE
+from onesided.storage.atomic import write_text
 
 Content = Mapping[str, Any]
 PAGE = "performance.md"
@@ -71,8 +73,8 @@ class Reached:
 
     @classmethod
     def by(cls, content: Content) -> "Reached | None":
-        """Return what NcPU's finished runs reached; None if there are none."""
-        runs = _on_cifar10(content, "NcPU")
+        """Return what Teacher's finished runs reached; None if there are none."""
+        runs = _on_cifar10(content, TITLE)
         if not runs:
             return None
         minutes = [run["seconds"] / 60 for run in runs]
@@ -125,21 +127,22 @@ STEP_LEARNED = """\
   than its convolutions here. A faster product would be the next gain.
 """
 
-BUDGET_WORDS = f"""NcPU runs as `onesided fit --data NAME --preset quick` runs it (or `standard`, or
-`evening`), without a class prior and without negatives. `night` is a preset in a file of its own,
+BUDGET_WORDS = f"""[Teacher](methods.md#teacher), a method of ours and the default, runs as
+`onesided fit --data NAME --preset quick` runs it (or `standard`, or `evening`), without a class
+prior and without negatives. `night` is a preset in a file of its own,
 `{STUDIES["night"].flags}`. The goals were set before the runs: the paper's accuracy, and two steps
 towards it.
 """
 
 LIMITS = """\
 What limits it: `Supervised` sees every true class, so it is the upper bound for the same
-network and number of steps. The points between NcPU and `Supervised` are lost because the classes
-of U are unknown. The points between `Supervised` and 100 % are lost because features have not
-formed yet.
+network and number of steps. The points between Teacher and `Supervised` are lost because the
+classes of U are unknown. The points between `Supervised` and 100 % are lost because features have
+not formed yet.
 """
 
 CHOICE = """\
-The values of the presets, the network and the switches of the variant `budget` were chosen on
+The values of the presets, the network and the switches of Teacher were chosen on
 4,000 training images of CIFAR-10 that are neither in P (the labelled positives) nor in U (the
 unlabelled pool), with one seed each. The start of votes was chosen on held-out P and U. A vote is
 the class that the method assigns to an unlabelled image, once per pass. The network that votes is
@@ -265,7 +268,7 @@ def _part(title: str, name: str, words: Any, more: str | None) -> str:  # noqa: 
 
 def _measured(name: str) -> Content | None:
     path = REPOSITORY / "benchmarks" / "results" / f"{name}.json"
-    return read_json(path) if path.exists() else None
+    return read_content(path) if path.exists() else None
 
 
 def _step(content: Content) -> str:
@@ -325,18 +328,18 @@ def goals(presets: Mapping[str, Content]) -> str:
 
 
 def upper_bounds(presets: Mapping[str, Content]) -> str:
-    """Return how far NcPU is below a network that sees every true class, for each preset."""
+    """Return how far Teacher is below a network that sees every true class, for each preset."""
     rows = []
     for name, content in presets.items():
-        found, most = (_by_seed(content, label) for label in ("NcPU", "Supervised"))
+        found, most = (_by_seed(content, label) for label in (TITLE, "Supervised"))
         seeds = sorted(found.keys() & most.keys())
         if seeds:
             pairs = [(found[seed], most[seed], most[seed] - found[seed]) for seed in seeds]
             columns = zip(*pairs, strict=True)
             rows.append((f"`{name}`", str(len(seeds)), *(spread(one, ".1f") for one in columns)))
     if not rows:
-        return "On CIFAR-10 no seed has finished both for NcPU and for `Supervised`.\n"
-    return markdown(("CIFAR-10", "seeds", "NcPU", "Supervised", "points between"), rows) + "\n"
+        return "On CIFAR-10 no seed has finished both for Teacher and for `Supervised`.\n"
+    return markdown(("CIFAR-10", "seeds", TITLE, "Supervised", "points between"), rows) + "\n"
 
 
 def _by_seed(content: Content, label: str) -> dict[int, float]:

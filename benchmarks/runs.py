@@ -4,7 +4,6 @@
 only this module writes it.
 """
 
-import hashlib
 import json
 import re
 import sys
@@ -15,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.grid import Folders, Grid
+from benchmarks.names import NAMES, read_content
 from benchmarks.origin import Origin, code_in_memory, origin, origin_of_run
 from onesided.core.config import Settings
 from onesided.core.errors import ConfigError, FolderTaken, Interrupted, OnesidedError
 from onesided.run.config import PATHS, RunConfig
 from onesided.run.execute import run
-from onesided.run.folder import RESULT, check_place, working_in
+from onesided.run.folder import MANIFEST, RESULT, STORE, THREADS, check_place, working_in
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import build_problem
 from onesided.storage.atomic import read_json, write_json
@@ -31,7 +31,7 @@ Record = dict[str, Any]
 Key = tuple[str, str, int]
 """Data set, label and seed; unique in a file."""
 
-SAME_ORIGIN = ("commit", "dirty", "cpu", "cores", "threads")
+SAME_ORIGIN = ("commit", "dirty", "cpu", "cores")
 
 
 def run_grid(
@@ -79,13 +79,16 @@ def run_one(label: str, config: RunConfig, loaded: LoadedData, work: Path) -> Re
     """Do one run, or read it if it is finished; a failure becomes a record with its message."""
     record = describe(label, config)
     folder = work / folder_name(record)
-    if not (folder / RESULT).exists():
+    finished = (folder / RESULT).exists()
+    if not finished:
         add_origin(folder)
     record["origins"] = origins_of(folder)
     try:
         problem, place = build_problem(config, loaded), check_place(folder)
         with working_in(folder):
-            result = run(problem, place, features=_features_file(config, work)).content
+            result = run(problem, place, features=work / STORE).content
+        if not finished:
+            record["origins"] = with_threads_of_run(folder)
     except (Interrupted, FolderTaken):
         raise  # not a failed run: it can resume, or another process is running it
     except OnesidedError as error:
@@ -162,7 +165,7 @@ class Collected:
         if not self.path.exists():
             return
         entries = {(one.data_name, one.label): one for one in self.grid.entries}
-        for record in read_json(self.path)["runs"]:
+        for record in read_content(self.path)["runs"]:
             one = entries.get((record["data"], record["label"]))
             if one and record["fingerprint"] == one.config(record["seed"]).fingerprint():
                 yield record
@@ -175,11 +178,6 @@ def _load_all(configs: Iterable[RunConfig]) -> dict[str, LoadedData]:
         if key not in loaded:
             loaded[key] = load_data(config.data)
     return loaded
-
-
-def _features_file(config: RunConfig, work: Path) -> Path:
-    """Return the file of features: a frozen backbone sees each image once for all runs."""
-    return work / f"features-{hashlib.sha256(_data_key(config).encode()).hexdigest()[:8]}.npy"
 
 
 def _evaluated_on(part: str, loaded: LoadedData) -> LoadedData:
@@ -217,6 +215,7 @@ def describe(label: str, config: RunConfig) -> Record:
         "data": config.data.name,
         "method": config.method_name,
         "settings": {key: value for key, value in settings.items() if value != defaults[key]},
+        "names": NAMES,
         "needs": [name for name, needed in vars(needs).items() if needed],
         "prior": config.prior if needs.prior else None,
         "seed": config.seed,
@@ -271,6 +270,17 @@ def add_origin(folder: Path) -> None:
     path = _origins_file(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, {"origins": [*known, now]})
+
+
+def with_threads_of_run(folder: Path) -> list[Origin]:
+    """Return the origins with the number of threads that the run chose, and record it.
+
+    A resumed run keeps its number, so all of its origins have the same.
+    """
+    threads = read_json(folder / MANIFEST)[THREADS]
+    origins = [{**place, "threads": threads} for place in origins_of(folder)]
+    write_json(_origins_file(folder), {"origins": origins})
+    return origins
 
 
 def _origins_file(folder: Path) -> Path:

@@ -178,7 +178,7 @@ class PlainNcPU:
         unlabelled = cost[~labelled].mean() if not labelled.all() else cost.sum() * 0
         ramp = min(epoch / self.config.warmup_epochs, 1.0) if self.config.warmup_epochs else 1.0
         entropy = -(logits.softmax(dim=1) * logits.log_softmax(dim=1)).sum(dim=1).mean()
-        alignment = self.align(query, key, f, labelled, settled)
+        alignment = self.align(query, key, f, settled)
         return (
             positive
             + unlabelled
@@ -215,15 +215,12 @@ class PlainNcPU:
         self.phantom[rows[labelled]] = self.certain[POSITIVE]
         return self.phantom[rows]
 
-    def align(
-        self, query: Tensor, key: Tensor, f: Tensor, labelled: Tensor, settled: bool
-    ) -> Tensor:
+    def align(self, query: Tensor, key: Tensor, f: Tensor, settled: bool) -> Tensor:
         """Return the mean of 2 sqrt(1 - q.k) over each sample's pairs (Eq. 7)."""
         pairs = torch.eye(len(query), dtype=torch.bool)
         if settled:
-            believed = f.clone()
-            believed[labelled] = self.certain[POSITIVE]
-            pairs |= believed @ believed.T >= self.config.pair_threshold
+            predicted = f.argmax(dim=1)
+            pairs = predicted[:, None] == predicted
         cosine = (query @ key.T).clamp(MARGIN, 1 - MARGIN)
         distance = 2 * (1 - cosine).sqrt()
         return ((distance * pairs).sum(dim=1) / pairs.sum(dim=1)).mean()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.runs import Record
+from onesided.core.former import TEACHER
 
 Content = Mapping[str, Any]
 Paper = Mapping[str, Any]
@@ -16,6 +17,15 @@ Paper = Mapping[str, Any]
 FIGURES = {"oa": "OA", "f1": "F1", "precision": "precision", "recall": "recall", "auc": "AUC"}
 DIFFERENCES = ("oa", "f1", "auc")
 NOTHING = "-"
+ALIGNED = "a loss that aligns two views of a sample"
+AVERAGED = "an average of weights that decides"
+WEIGHED = "equal weights of the classes"
+HAS: Mapping[str, Sequence[str]] = {
+    "ce": [WEIGHED],
+    "supervised": [WEIGHED],
+    **{name: [] for name in ("upu", "nnpu", "imbpu")},
+}
+"""What baselines without a recipe of their own share with Teacher."""
 EVALUATED_ON = {
     "test": "the test set",
     "clean": "training samples outside P and U, as many positives as negatives",
@@ -69,6 +79,7 @@ def section(content: Content, name: str, paper: Paper) -> str:
         f"## {name}",
         budget_line(content["budget"]["exact"][name], runs),
         figure_table(runs, published),
+        *([lacks] if (lacks := what_rows_lack(runs)) else []),
     ]
     if published:
         parts.append(paper_sentence(paper, content["budget"]["exact"][name]))
@@ -106,6 +117,27 @@ def figure_table(runs: Sequence[Record], published: Mapping[str, Any]) -> str:
             cells += [paper_cell(published.get(label, {}).get(f)) for f in ("oa", "f1")]
         rows.append([*cells, remark(group)])
     return markdown([*columns, "remark"], rows)
+
+
+def what_rows_lack(runs: Sequence[Record]) -> str:
+    """Return what plain rows lack of what Teacher has besides its votes; "" without Teacher."""
+    if TEACHER not in {record["method"] for record in runs}:
+        return ""
+    lacking = {
+        label: ", ".join(
+            words
+            for words in (ALIGNED, AVERAGED, WEIGHED)
+            if words not in HAS.get(group[0]["method"], ()) and not _aligns(group[0], words)
+        )
+        for label, group in by_label(runs).items()
+        if group[0]["method"] in HAS
+    }
+    listed = "; ".join(f"{label} lacks {words}" for label, words in lacking.items())
+    return f"Not only the loss differs: compared with Teacher, {listed}." if listed else ""
+
+
+def _aligns(record: Record, words: str) -> bool:
+    return words == ALIGNED and record["settings"].get("alignment", "none") != "none"
 
 
 def difference_table(runs: Sequence[Record], pairs: Iterable[Sequence[str]]) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from onesided.estimator import PUClassifier as PUClassifier
+    from onesided.jobs.embed import embed as embed
     from onesided.jobs.evaluate import evaluate as evaluate
     from onesided.jobs.fit import fit as fit
     from onesided.jobs.map import map_buildings as map_buildings
@@ -16,6 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "PUClassifier",
     "__version__",
+    "embed",
     "estimate_prior",
     "evaluate",
     "fit",
@@ -26,6 +28,7 @@ __all__ = [
 # scikit-learn and torch take seconds to import, and most of the library needs one or none.
 _HOMES = {
     "PUClassifier": "onesided.estimator",
+    "embed": "onesided.jobs.embed",
     "estimate_prior": "onesided.jobs.prior",
     "evaluate": "onesided.jobs.evaluate",
     "fit": "onesided.jobs.fit",

@@ -48,18 +48,18 @@ def test_something_is_left_to_learn_after_every_warm_up(study: grid.Grid) -> Non
 @pytest.mark.parametrize("preset", budget.STUDIES)
 def test_every_preset_is_measured_beside_the_same_rows(preset: str) -> None:
     study, asked = budget.grid(preset), budget.STUDIES[preset]
-    labels = ["NcPU", "CE", "nnPU", "nnPU + robust", "Supervised"]
+    labels = ["Teacher", "CE", "nnPU", "nnPU + robust", "Supervised"]
     assert study.data_names == asked.data
     assert "cifar10" in asked.beside or preset not in budget.PRESETS
     for name in asked.data:
         rows = [one.label for one in study.entries if one.data_name == name]
-        assert rows == (labels if name in asked.beside else ["NcPU"])
+        assert rows == (labels if name in asked.beside else ["Teacher"])
     for one in study.entries:
         assert one.config(seed=0).prior == ("truth" if "nnPU" in one.label else "auto")
 
 
 @pytest.mark.parametrize("word", budget.STUDIES)
-def test_ncpus_row_is_what_the_study_says_people_can_type(
+def test_teachers_row_is_what_the_study_says_people_can_type(
     word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = budget.STUDIES[word]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from onesided.run.compare import KEPT
 from tests.cli.command import assert_refused, call, contents, fit
 from tests.cli.pictures import BLUE, draw
 
@@ -33,7 +34,7 @@ def test_the_comparison_is_in_the_file_and_in_the_report(compared: Path) -> None
     assert [row["method"] for row in rows] == ["ce", "ncpu", "nnpu"]
     for row, folder in zip(rows, ["", "compare/ncpu", "compare/nnpu"], strict=True):
         result = json.loads((compared / folder / "result.json").read_text())
-        assert row == {key: result[key] for key in ("method", "seed", "test", "pu", "seconds")}
+        assert row == {key: result[key] for key in KEPT}
     assert "Comparison" in (compared / "report.html").read_text()
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.command import call
 
 COMMANDS = (
-    *("demo", "fit", "rank", "map", "evaluate", "prior", "methods", "report"),
+    *("demo", "fit", "rank", "map", "evaluate", "prior", "embed", "methods", "report"),
     *("data list", "data get", "data check"),
     *("bench list", "bench run", "bench show", "bench page"),
 )
@@ -37,7 +37,7 @@ def test_the_list_of_commands_names_them_all() -> None:
     listed = call("--help")
     assert listed.exit_code == 0
     assert re.findall(r"^  ([a-z]+) ", listed.out.partition("Commands:")[2], re.MULTILINE) == [
-        *COMMANDS[:8],
+        *COMMANDS[:9],
         "data",
         "bench",
     ]

@@ -15,6 +15,7 @@ from onesided.core.config import read_toml
 from onesided.geo.input.vector import Layer, read_layer
 from onesided.metrics.pu import proxy_auc
 from onesided.nets.build import BackboneConfig, build_backbone
+from onesided.storage.features import KEY_BYTES
 from onesided.storage.lock import alone
 from tests.cli.command import Outcome, assert_refused, call, contents
 from tests.cli.pictures import BLUE, RED, draw
@@ -150,8 +151,8 @@ def test_a_frozen_backbone_needs_its_weights_file_only_once(
     words = ("--epochs", "1", "--allow-degenerate", *SMALL, "--weights", weights, "--freeze")
     outcome = call("map", *given(scene), "-o", made, *words, "--quiet")
     assert outcome.exit_code == 0, outcome.err
-    features = np.load(tmp_path / "made-run" / "features.npy")
-    assert features.shape == (COUNT, drawn.width)
+    chunks = list((tmp_path / "made-run" / "cache" / "features").glob("*/*.chunk"))
+    assert sum(path.stat().st_size for path in chunks) == COUNT * (KEY_BYTES + 4 * drawn.width)
     settings = read_toml(tmp_path / "made-run" / "config.toml")
     assert settings["method"]["variant"] == "features"
     weights.unlink()

@@ -47,8 +47,7 @@ class Case:
 CASES = [
     *(Case(name) for name in METHODS),
     Case("ncpu", {"variant": "released"}),
-    Case("ncpu", {"variant": "budget"}),
-    Case("ncpu", {"variant": "features"}),
+    Case("teacher", {"variant": "features"}),
     Case("pico", {"variant": "ncpu-paper"}),
     Case("pico", {"variant": "plus", "neighbours_from": 2}),
     Case("wsc", {"variant": "ncpu-paper"}),
@@ -57,7 +56,7 @@ CASES = [
     *(
         Case(name, {"alignment": "robust"})
         for name in METHODS
-        if name != "ncpu" and "alignment" in METHODS[name].model_fields
+        if name not in ("ncpu", "teacher") and "alignment" in METHODS[name].model_fields
     ),
 ]
 

@@ -21,6 +21,7 @@ from onesided.methods import METHODS
 from onesided.methods.base import GradientMethod
 from onesided.methods.lagam import LaGAM
 from onesided.methods.ncpu import NcPU
+from onesided.methods.teacher import Teacher
 from tests.contract.cases import SEED, Case, build, equal_states, toy_split, train
 
 USING = [Case(name) for name in METHODS if METHODS[name].uses_negatives]
@@ -41,8 +42,8 @@ def with_negatives(split: PUSplit) -> PUSplit:
     return add_negatives(same, LabelledDataset(negatives, split.test.truth[rows], names))
 
 
-def test_ncpu_ce_and_lagam_learn_from_known_negatives() -> None:
-    assert {case.name for case in USING} >= {"ncpu", "ce", "lagam"}
+def test_teacher_ncpu_ce_and_lagam_learn_from_known_negatives() -> None:
+    assert {case.name for case in USING} >= {"teacher", "ncpu", "ce", "lagam"}
     for name in ("upu", "nnpu", "imbpu", "puet", "tedn", "vpu"):
         assert not METHODS[name].uses_negatives, f"{name} takes the rest for the population"
 
@@ -102,13 +103,13 @@ def test_a_batch_says_which_rows_are_negative_and_gathering_keeps_it(case: Case)
     assert len(seen) >= 5
 
 
-@pytest.mark.parametrize("name", ["ncpu", "lagam"])
+@pytest.mark.parametrize("name", ["ncpu", "teacher", "lagam"])
 def test_a_known_negative_keeps_the_target_negative_whatever_the_votes(name: str) -> None:
     split = with_negatives(toy_split())
     method = build(Case(name), split)
     train(method, split)
-    assert isinstance(method, NcPU | LaGAM)
-    memory = method.targets if isinstance(method, NcPU) else method.labels
+    assert isinstance(method, NcPU | Teacher | LaGAM)
+    memory = method.labels if isinstance(method, LaGAM) else method.targets
     negative = torch.from_numpy(split.train.negative)
     others = memory.phantom[~negative & ~torch.from_numpy(split.train.labelled)]
     assert (others[:, NEGATIVE] < 0.999).any(), "votes did move other rows"

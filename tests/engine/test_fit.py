@@ -243,3 +243,17 @@ def test_a_row_whose_checkpoint_was_never_written_is_not_written_twice(tmp_path:
     split = toy_split()
     fit(build(CE, split), split, TrainConfig(epochs=2, batch_size=24), memory=memory)
     assert [json.loads(line)["epoch"] for line in path.read_text().splitlines()] == [0, 1]
+
+
+@pytest.mark.parametrize(("threads", "expected"), [("auto", 2), (1, 1), (3, 3)])
+def test_training_has_the_threads_of_its_settings_and_else_those_of_torch(
+    threads: object, expected: int
+) -> None:
+    seen: list[int] = []
+    watcher = Watcher(step=lambda clock: seen.append(torch.get_num_threads()))
+    split = toy_split()
+    settings = {"epochs": 1, "batch_size": 16, "device": "cpu", "threads": threads}
+    torch.set_num_threads(2)
+    fit(build(CE, split), split, TrainConfig.from_settings(settings), watcher=watcher)
+    assert set(seen) == {expected}
+    assert torch.get_num_threads() == 2

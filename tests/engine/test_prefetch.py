@@ -66,16 +66,16 @@ def test_stopping_early_leaves_no_thread_behind() -> None:
 def test_there_is_room_on_a_free_core_or_beside_another_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prefetch, "_cores", lambda: torch.get_num_threads())
+    monkeypatch.setattr(prefetch, "available_cores", lambda: torch.get_num_threads())
     assert not has_room(torch.device("cpu"))
     assert has_room(torch.device("meta"))
-    monkeypatch.setattr(prefetch, "_cores", lambda: torch.get_num_threads() + 1)
+    monkeypatch.setattr(prefetch, "available_cores", lambda: torch.get_num_threads() + 1)
     assert has_room(torch.device("cpu"))
 
 
 def test_processes_that_train_together_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    monkeypatch.setattr(prefetch, "_cores", lambda: 2 * torch.get_num_threads())
+    monkeypatch.setattr(prefetch, "available_cores", lambda: 2 * torch.get_num_threads())
     assert not has_room(torch.device("cpu"))
-    monkeypatch.setattr(prefetch, "_cores", lambda: 2 * torch.get_num_threads() + 1)
+    monkeypatch.setattr(prefetch, "available_cores", lambda: 2 * torch.get_num_threads() + 1)
     assert has_room(torch.device("cpu"))

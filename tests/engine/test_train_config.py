@@ -96,3 +96,16 @@ def test_precision_is_what_was_asked_for() -> None:
 def test_fixmatchs_schedule_ends_at_a_fifth(epoch: int, factor: float) -> None:
     config = TrainConfig(learning_rate=2.0, schedule="seven-sixteenths")
     assert config.learning_rate_at(epoch, 25) == pytest.approx(2 * factor, abs=2e-4)
+
+
+@pytest.mark.parametrize("threads", ["auto", 1, 64])
+def test_threads_are_auto_or_a_number(threads: object) -> None:
+    train = TrainConfig.from_settings({"threads": threads})
+    assert train.threads == threads
+    assert train.threads_given == (None if threads == "auto" else threads)
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2", "many", 10**6, [1]])
+def test_other_threads_are_refused_in_one_sentence(threads: object) -> None:
+    with pytest.raises(ConfigError, match=r"threads: expected auto, or a number .*1 to 1024"):
+        TrainConfig.from_settings({"threads": threads})

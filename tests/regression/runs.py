@@ -1,13 +1,14 @@
 """Small runs through every door, and a fingerprint of what each of them left behind.
 
-python -m tests.regression.runs      # records the runs anew, on purpose only
+python -m tests.regression.runs            # records all runs anew, on purpose only
+python -m tests.regression.runs ncpu       # records this one, and leaves the others as they are
 """
 
 import hashlib
 import json
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from io import StringIO
@@ -110,17 +111,19 @@ def _hash(*parts: bytes) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
-def main() -> None:
-    """Record every run."""
+def main(names: Sequence[str]) -> None:
+    """Record the named runs, or every run."""
     torch.set_num_threads(1)
-    recorded: Record = {"machine": machine(), "runs": {}}
+    before = json.loads(RECORDED.read_text())["runs"] if names else {}
+    now: Record = {}
     with TemporaryDirectory() as place:
-        for number, (name, run) in enumerate(RUNS.items()):
+        for name in names or RUNS:
             print(name, file=sys.stderr)
             with redirect_stdout(StringIO()):
-                recorded["runs"][name] = run(Path(place) / str(number))
-    RECORDED.write_text(json.dumps(recorded, indent=1) + "\n")
+                now[name] = RUNS[name](Path(place) / name)
+    runs = {name: now.get(name) or before[name] for name in RUNS}
+    RECORDED.write_text(json.dumps({"machine": machine(), "runs": runs}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import DataError, DataNotFound
+from onesided.report.page import render
 from onesided.report.runfiles import read_run
 from tests.report.fake_run import EPOCHS, N_UNLABELLED, write_fake_run, write_json
 
@@ -198,3 +199,20 @@ def test_points_that_are_nowhere_are_not_drawn(run: Path) -> None:
 def test_a_comparison_that_is_no_list_of_rows_is_no_comparison(run: Path) -> None:
     write_json(run / "compare.json", {"method": "ncpu"})
     assert read_run(run).comparison == ()
+
+
+def test_a_run_of_an_earlier_version_has_the_name_of_today(run: Path) -> None:
+    result = json.loads((run / "result.json").read_text())
+    write_json(run / "result.json", {**result, "variant": "budget"})
+    (run / "compare" / "ncpu").mkdir(parents=True)
+    write_json(run / "compare" / "ncpu" / "result.json", {**result, "variant": "features"})
+    rows = [{"method": "ncpu", "seed": 0}, {"method": "ncpu", "seed": 1}, {"method": "ce"}]
+    write_json(run / "compare.json", rows)
+    read = read_run(run)
+    assert (read.result["method"], read.result["title"]) == ("teacher", "Teacher")
+    named = [(row["method"], row["variant"]) for row in read.comparison]
+    assert named == [("teacher", "plain"), ("teacher", "features"), ("ce", None)]
+    page = render(read)
+    assert "Trained by Teacher." in page
+    assert "onesided methods teacher" in page
+    assert "ncpu" not in page.partition("<main>")[0]

@@ -70,8 +70,11 @@ ASKED: Mapping[str, Settings] = {
     "narrow": {"backbone": {"name": "small", "width": 0.125, "normalisation": "none"}},
     "unnormalised": {"backbone": {"normalisation": "none"}},
     "momentum": {"method": {"target_momentum": 0.95}, "train": {"epochs": 40}},
-    "paper": {"method": {"variant": "paper"}},
-    "released": {"method": {"variant": "released", "warmup_epochs": 9}, "train": {"epochs": 20}},
+    "paper": {"method": {"name": "ncpu", "variant": "paper"}},
+    "released": {
+        "method": {"name": "ncpu", "variant": "released", "warmup_epochs": 9},
+        "train": {"epochs": 20},
+    },
     "class pairs": {"method": {"name": "nnpu", "alignment": "robust"}},
     "stages": {"method": {"name": "holisticpu"}, "train": {"epochs": 39}},
     "others": {"prior": 0.3, "seed": 4, "threshold": "max-f1", "train": {"device": "cpu"}},

@@ -64,6 +64,7 @@ def test_whatever_changes_results_changes_the_fingerprint(assignment: str) -> No
         "data.unlabelled_folder=elsewhere/U",
         "data.test_folder=T",
         "train.device=cpu",
+        "train.threads=3",
         "train.save_minutes=1",
         "train.tensorboard=true",
         "threshold=0.5",

@@ -3,7 +3,8 @@
 import csv
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ from safetensors.torch import save_file
 
 from onesided.core.clock import Clock
 from onesided.core.errors import (
-    CheckpointError,
     ConfigError,
     ContractError,
     Interrupted,
@@ -27,9 +27,10 @@ from onesided.run.build import build_method
 from onesided.run.config import RunConfig
 from onesided.run.embed import embed
 from onesided.run.execute import train
-from onesided.run.folder import FEATURES, SCORES
+from onesided.run.folder import CACHE, SCORES, STORE
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import Problem, build_problem
+from onesided.storage import features
 from tests.run.running import run_in
 
 CPU = torch.device("cpu")
@@ -189,7 +190,7 @@ def test_features_of_every_image_are_computed_once(
         progress.append((done, total))
 
     def embedded() -> Problem:
-        return embed(build_problem(frozen, loaded), cache=tmp_path / FEATURES, progress=report)
+        return embed(build_problem(frozen, loaded), cache=tmp_path / STORE, progress=report)
 
     first = embedded()
     split = loaded.split
@@ -209,7 +210,7 @@ def test_features_in_memory_are_those_in_the_file(
 ) -> None:
     frozen = config(weights, freeze=True)
     in_memory = embed(build_problem(frozen, loaded))
-    in_file = embed(build_problem(frozen, loaded), cache=tmp_path / FEATURES)
+    in_file = embed(build_problem(frozen, loaded), cache=tmp_path / STORE)
     everything = slice(None)
     first, second = (part.split.train.values.take(everything) for part in (in_memory, in_file))
     assert np.array_equal(first, second)
@@ -224,18 +225,89 @@ def test_the_images_behind_the_features_stay_at_hand(weights: Path, loaded: Load
     assert embed(problem) is problem
 
 
-@pytest.mark.parametrize("damage", [b"", b"garbage", None])
-def test_a_damaged_file_of_features_is_refused_with_the_remedy(
-    damage: bytes | None, weights: Path, loaded: LoadedData, tmp_path: Path
+def chunks_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*/*.chunk"))
+
+
+def flipped(content: bytes, width: int) -> bytes:
+    return content[:-7] + bytes([content[-7] ^ 1]) + content[-6:]
+
+
+def reversed_rows(content: bytes, width: int) -> bytes:
+    count = len(content) // (32 + 4 * width)
+    vectors = np.frombuffer(content[32 * count :], "<f4").reshape(count, width)
+    return content[: 32 * count] + np.ascontiguousarray(vectors[::-1]).tobytes()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flipped,
+        reversed_rows,
+        lambda content, width: content[: len(content) // 2],
+        lambda content, width: b"",
+        lambda content, width: b"garbage",
+    ],
+)
+def test_damaged_features_are_found_and_computed_again(
+    damage: Callable[[bytes, int], bytes], weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
-    path = tmp_path / FEATURES
-    if damage is None:
-        np.save(path, np.zeros((3, 2), dtype=np.float32))
-    else:
-        path.write_bytes(damage)
-    frozen = config(weights, freeze=True)
-    with pytest.raises(CheckpointError, match="Remove it and give the same command again"):
-        embed(build_problem(frozen, loaded), cache=path)
+    problem = build_problem(config(weights, freeze=True), loaded)
+    first = embed(problem, cache=tmp_path).split.train.values
+    expected = first.take(slice(None))
+    before = chunks_in(tmp_path)
+    for path in before:
+        path.write_bytes(damage(path.read_bytes(), first.sample_shape[0]))
+    again = embed(problem, cache=tmp_path).split.train.values.take(slice(None))
+    assert np.array_equal(again, expected)
+    assert chunks_in(tmp_path) == before
+
+
+def test_a_killed_embedding_resumes_with_the_chunks_it_had(
+    weights: Path, loaded: LoadedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(features, "ROWS", 10)
+    problem = build_problem(config(weights, freeze=True), loaded)
+    whole = embed(problem).split.train.values.take(slice(None))
+    seen: list[int] = []
+
+    def kill(done: int, total: int) -> None:
+        seen.append(done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        embed(problem, cache=tmp_path, progress=kill)
+    kept = len(chunks_in(tmp_path)) * 10
+    assert 0 < kept <= seen[0]
+    counted: list[tuple[int, int]] = []
+    resumed = embed(problem, cache=tmp_path, progress=lambda *now: counted.append(now))
+    assert counted[0][0] > kept
+    assert np.array_equal(resumed.split.train.values.take(slice(None)), whole)
+
+
+def test_runs_with_other_rows_share_features_and_other_weights_do_not(
+    weights: Path, loaded: LoadedData, tmp_path: Path
+) -> None:
+    counted: list[tuple[int, int]] = []
+
+    def embedded(settings: RunConfig) -> int:
+        counted.clear()
+        problem = build_problem(settings, load_data(settings.data))
+        embed(problem, cache=tmp_path, progress=lambda *now: counted.append(now))
+        return len(counted)
+
+    settings = config(weights, freeze=True)
+    other = replace(settings, data=settings.data.model_copy(update={"seed": 5}))
+    assert embedded(settings) > 0
+    assert embedded(settings) == 0
+    alone = embed(build_problem(other, load_data(other.data))).split.train.values
+    shared = embed(build_problem(other, load_data(other.data)), cache=tmp_path).split.train.values
+    assert np.array_equal(alone.take(slice(None)), shared.take(slice(None)))
+    mine = tmp_path / "other.safetensors"
+    drawn = build_backbone(SMALL, loaded.split.sample_shape, [0.4] * 3, [0.2] * 3, generator(8))
+    save_file(drawn.state_dict(), mine)
+    assert embedded(config(mine, freeze=True)) > 0
+    assert len(list(tmp_path.glob("*/"))) == 2
 
 
 def test_a_frozen_backbone_for_vectors_is_refused(weights: Path) -> None:
@@ -294,10 +366,19 @@ def names_in(folder: Path) -> Sequence[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_overwriting_a_run_removes_its_features(
+def test_features_are_in_the_cache_of_the_run_folder(
     weights: Path, loaded: LoadedData, tmp_path: Path
 ) -> None:
     run_in(tmp_path / "run", config(weights, freeze=True), loaded)
-    assert FEATURES in names_in(tmp_path / "run")
+    store = tmp_path / "run" / CACHE / STORE
+    assert chunks_in(store)
+    assert "may be deleted" in (store / "README.txt").read_text()
+
+
+def test_overwriting_a_run_of_an_earlier_version_removes_its_features(
+    weights: Path, loaded: LoadedData, tmp_path: Path
+) -> None:
+    run_in(tmp_path / "run", config(weights, freeze=True), loaded)
+    (tmp_path / "run" / "features.npy").write_bytes(b"of an earlier version")
     run_in(tmp_path / "run", config(weights, freeze=False), loaded, overwrite=True)
-    assert FEATURES not in names_in(tmp_path / "run")
+    assert "features.npy" not in names_in(tmp_path / "run")

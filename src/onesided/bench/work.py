@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onesided.bench.cells import Cell, data_key
+from onesided.bench.cells import Cell
 from onesided.bench.cost import measure_inference
 from onesided.bench.origin import Origin, code_in_memory, origin_of_run
 from onesided.bench.progress import Estimate
@@ -31,14 +31,12 @@ from onesided.core.errors import DataNotFound, FolderTaken, Interrupted, Oneside
 from onesided.core.monitor import Monitor
 from onesided.engine.fit import Watcher
 from onesided.run.config import RunConfig
-from onesided.run.embed import embed
 from onesided.run.execute import run
-from onesided.run.folder import RESULT, check_place, working_in
+from onesided.run.folder import RESULT, STORE, check_place, working_in
 from onesided.run.gallery import map_rows
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import Problem, build_problem
 from onesided.storage.atomic import read_json, write_json
-from onesided.storage.lock import alone
 
 WAIT = 5.0
 """Seconds before a cell that another process works on is looked at again."""
@@ -120,11 +118,8 @@ class Work:
         with working_in(folder), self.monitor.phase(cell.words) as phase:
             add_origin(folder)
             watcher = Watcher(step=phase.step, epoch=phase.epoch, embed=phase)
-            features = self.output / "features" / f"{data_key(config)}.npy"
-            if config.backbone.freeze:
-                _prepare_features(problem, features, watcher)
             scale = read_scale(cell.scale)
-            run(problem, place, watcher, features=features, log_truth=scale.log_truth)
+            run(problem, place, watcher, features=self.output / STORE, log_truth=scale.log_truth)
             _add_facts(folder, problem, cells)
 
     def _data(self, config: RunConfig) -> LoadedData:
@@ -186,11 +181,3 @@ def _add_facts(folder: Path, problem: Problem, cells: Sequence[Cell]) -> None:
     if _wants_cost(cells):
         facts["cost"] = measure_inference(problem)
     write_json(beside(folder), {**read_json(beside(folder)), **facts})
-
-
-def _prepare_features(problem: Problem, file: Path, watcher: Watcher) -> None:
-    """Compute the features of a frozen backbone once for all runs and processes."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with alone(file.with_suffix(".lock")):
-        if not file.exists():
-            embed(problem, cache=file, progress=watcher.embed)

@@ -9,6 +9,7 @@ import typer
 from onesided.cli.bench import bench
 from onesided.cli.data import data
 from onesided.cli.demo import demo
+from onesided.cli.embed import embed
 from onesided.cli.evaluate import evaluate
 from onesided.cli.fit import fit
 from onesided.cli.map import map
@@ -18,6 +19,7 @@ from onesided.cli.rank import rank
 from onesided.cli.report import report
 from onesided.core.errors import OnesidedError
 from onesided.core.freed_memory import keep_freed_memory
+from onesided.core.threads import wait_passively
 
 STOPPED = 128 + signal.SIGINT
 
@@ -30,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, rank, map, evaluate, prior, methods, report):
+for command in (demo, fit, rank, map, evaluate, prior, embed, methods, report):
     app.command()(command)
 app.add_typer(data, name="data")
 app.add_typer(bench, name="bench")
@@ -40,6 +42,7 @@ def main() -> None:
     """Run a command; bad input gets one sentence and exit code 2, never a traceback."""
     _print_anything()
     keep_freed_memory()
+    wait_passively()
     try:
         app(prog_name="onesided")
     except OnesidedError as error:

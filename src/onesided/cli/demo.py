@@ -1,4 +1,4 @@
-"""`onesided demo`: NcPU beside an ordinary classifier, on real images that need no download."""
+"""`onesided demo`: Teacher beside an ordinary classifier, on real images that need no download."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,7 @@ def demo(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare NcPU with CE on handwritten digits.
+    """Compare Teacher, the default method, with CE on handwritten digits.
 
     Three seeds each, on data that comes with the library, and a report at the end.
 
@@ -34,7 +34,7 @@ def demo(
     monitor = Terminal(quiet=quiet or as_json)
     monitor.note(
         "Which digits are even? A few even ones are labelled, all others are not. "
-        "CE takes the unlabelled as odd; NcPU does not."
+        "CE takes the unlabelled as odd; Teacher, the default method, does not."
     )
     found = demonstrate(output, monitor)
     results = [run.result for run in found.runs]

@@ -41,6 +41,17 @@ def fit(
         typer.Option("--test", help="Folder with positive/ and negative/: only for the report."),
     ] = None,
     table: Table = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help="Column of the table to read as text.")
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            help="Column whose rows of one value stay together when some are held out; "
+            "for folders: parent.",
+        ),
+    ] = None,
     data: Data = None,
     root: Root = None,
     method: Method = None,
@@ -49,6 +60,9 @@ def fit(
         typer.Option("--compare", help="Other methods to train on the same split: ce,nnpu."),
     ] = None,
     preset: Preset = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Time for auto: 90s, 2min, 20min or 2h.")
+    ] = None,
     epochs: Epochs = None,
     seed: RunSeed = None,
     backbone: Backbone = None,
@@ -71,7 +85,8 @@ def fit(
         float | None, typer.Option("--tolerate", help="Share of unreadable files to accept.")
     ] = None,
     cache: Annotated[
-        Path | None, typer.Option("--cache", help="Folder for decoded images, shared between runs.")
+        Path | None,
+        typer.Option("--cache", help="Folder for decoded images and features, shared by runs."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another run in the output folder.")
@@ -102,11 +117,14 @@ def fit(
         negatives=negatives,
         test=test,
         table=table,
+        text=text,
+        group=group,
         data=data,
         root=root,
         method=method,
         compare=compare,
         preset=preset,
+        budget=budget,
         epochs=epochs,
         seed=seed,
         backbone=backbone,
@@ -130,12 +148,22 @@ def fit(
 
 def _show(found: "FitResult", *, as_json: bool) -> None:
     """Print what the run found, and what was trained beside it."""
-    from onesided.cli.show import comparison_table, console, print_json, result_tables, say, warn_of
+    from onesided.cli.show import (
+        comparison_table,
+        console,
+        leaderboard_table,
+        print_json,
+        result_tables,
+        say,
+        warn_of,
+    )
 
     result, rows = found.result, found.comparison
     if as_json:
         print_json({**result, "comparison": rows} if rows else result)
         return
+    if result.get("leaderboard"):
+        console.print(leaderboard_table(result))
     for table in result_tables(result):
         console.print(table)
     if rows:

@@ -28,13 +28,14 @@ NEGATIVES = {
 HEAD = """# Methods
 
 This page is generated from the code by `onesided methods --markdown`. In a terminal,
-`onesided methods ncpu` prints the same about one method. Start with the default, NcPU. If NcPU is
-bad at data like yours, compare methods on your data with `--compare`. Measured results are in
-[benchmarks](benchmarks/methods.md). Differences between papers and released code are in
+`onesided methods teacher` prints the same about one method. Start with the default, Teacher, which
+is ours and made for runs of minutes to hours. NcPU is the method of the paper, and needs days. If
+Teacher is bad at data like yours, compare methods on your data with `--compare`. Measured results
+are in [benchmarks](benchmarks/methods.md). Differences between papers and released code are in
 [differences](differences.md).
 
-All methods are written from publications and descriptions, under Apache-2.0. The line *Licence*
-names the terms of the authors' own code, for readers who want to use it.
+All methods but Teacher are written from publications and descriptions, under Apache-2.0. The line
+*Licence* names the terms of the authors' own code, for readers who want to use it.
 """
 
 LOG_TABLE = """

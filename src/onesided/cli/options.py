@@ -23,7 +23,8 @@ Unlabelled = Annotated[
 Table = Annotated[
     Path | None,
     typer.Option(
-        "--table", help="CSV: label (positive, unlabelled, negative), and path or numbers."
+        "--table",
+        help="CSV: label (positive, unlabelled, negative), and path, or columns to learn from.",
     ),
 ]
 Data = Annotated[str | None, typer.Option("--data", help="Data set by name.")]
@@ -47,7 +48,7 @@ Backbone = Annotated[
     str | None,
     typer.Option(
         "--backbone",
-        help="auto, small, resnet18, resnet34, mlp, or efficientnet_lite0 (pretrained).",
+        help="auto, small, resnet18, resnet34, mlp, efficientnet_lite0, hf:FOLDER, onnx:FILE.",
     ),
 ]
 Weights = Annotated[

@@ -17,7 +17,7 @@ def rank(
         Path,
         typer.Argument(
             metavar="ITEMS",
-            help="Folder of images, or CSV file with a column path or with numbers.",
+            help="Folder of images or texts, or CSV file with paths or the columns of training.",
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="CSV file to write.")] = Path(

@@ -97,6 +97,10 @@ class Counter(Phase):
         """Show `done` of `total`."""
         self.progress.update(self.task, completed=done, total=total)
 
+    def tried(self, done: int, total: int | None, status: str) -> None:
+        """Show which candidate a search tries, and which is the best so far."""
+        self.progress.update(self.task, completed=done, total=total, status=status)
+
     def epoch(self, row: Mapping[str, Any]) -> None:
         """Show what held-out P and U said after an epoch, and ring the live alarm."""
         share, auc = row.get("share_positive"), row.get("proxy_auc")
@@ -149,8 +153,31 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
     return table
 
 
+def leaderboard_table(result: Mapping[str, Any]) -> Table:
+    """Return what a search tried, the best first, and which one it kept."""
+    from onesided.metrics.stored import search_sentence
+
+    table = Table(title="What auto tried, on the same folds", title_justify="left")
+    table.add_column("model")
+    for column in ("proxy AUC", "95 % interval", "folds", "seconds"):
+        table.add_column(column, justify="right")
+    for row in result["leaderboard"]:
+        if "proxy_auc" not in row:
+            continue
+        table.add_row(
+            visible(row["words"]) + (" (kept)" if row["won"] else ""),
+            f"{row['proxy_auc']:.3f}",
+            f"{row['low']:.3f} to {row['high']:.3f}",
+            str(row["folds"]) + ("" if row["folds"] == result["folds"] else ", given up"),
+            f"{row['seconds']:.1f}",
+        )
+    table.caption, table.caption_justify = visible(search_sentence(result)), "left"
+    return table
+
+
 def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """Return metrics against the truth, one row per run."""
+    from onesided.core.former import result_today
     from onesided.metrics.registry import entry, shown
     from onesided.metrics.words import number_text
 
@@ -160,7 +187,7 @@ def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
     for name in shown("truth"):
         table.add_column(entry(name).label, justify="right")
     table.add_column("seconds", justify="right")
-    for result in results:
+    for result in map(result_today, results):
         numbers = [number_text(name, result["test"][name]) for name in shown("truth")]
         seconds = f"{result['seconds']:.0f}" if result.get("seconds") is not None else ""
         table.add_row(result["method"], str(result.get("seed", "")), *numbers, seconds)
@@ -169,6 +196,7 @@ def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
 
 def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return runs of several methods on one split, one row each; truth only where it is known."""
+    from onesided.core.former import result_today
     from onesided.metrics.figure import Figure
     from onesided.metrics.registry import entry, shown
     from onesided.metrics.stored import read_figures
@@ -182,7 +210,7 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     names = shown("comparison")
     for title in (*(entry(name).label for name in names), "seconds"):
         table.add_column(title, justify="right")
-    for row in rows:
+    for row in map(result_today, rows):
         figures = read_figures(row)
         cells = [figures.get(name, Figure(name, None)) for name in names]
         alarm = " (degenerate)" if (row["pu"] or {}).get("degenerate") else ""

@@ -31,13 +31,18 @@ class FolderTaken(OnesidedError):
 
 
 class MissingLibrary(OnesidedError):
-    """An optional library is needed and not installed.
+    """A library is needed and not installed.
 
     Attributes:
         remedy: The command that installs it.
     """
 
-    def __init__(self, problem: str, extra: str) -> None:
+    def __init__(self, problem: str, extra: str | None) -> None:
+        """Name the extra, or None for a library that every installation should have."""
+        if extra is None:
+            self.remedy = "pip install --force-reinstall onesided"
+            super().__init__(f"{problem} It belongs to onesided; install that again: {self.remedy}")
+            return
         self.remedy = f"pip install 'onesided[{extra}]'"
         super().__init__(f"{problem} Install the extra `{extra}`: {self.remedy}")
 

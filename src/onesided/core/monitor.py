@@ -25,6 +25,10 @@ class Phase:
         """Show a training step as a position in its stage."""
         self(clock.epoch * clock.steps + clock.step + 1, clock.epochs * clock.steps)
 
+    def tried(self, done: int, total: int | None, status: str) -> None:
+        """Show which candidate a search tries, after `done` others."""
+        self(done, total)
+
     def epoch(self, row: Mapping[str, Any]) -> None:
         """Show the log's row of an epoch."""
 

@@ -16,6 +16,7 @@ from onesided.core.clock import Clock, Stage
 from onesided.core.dist import gather_batch, gather_outputs, rank
 from onesided.core.errors import ConfigError, Interrupted
 from onesided.core.rng import numpy_generator
+from onesided.core.threads import using_threads
 from onesided.data.loader import Loader
 from onesided.data.problem.dataset import PUDataset, PUSplit
 from onesided.data.views.augment import GENTLER
@@ -47,6 +48,7 @@ class Watcher:
     step: Callable[[Clock], None] = lambda clock: None
     epoch: Callable[[Row], None] = lambda row: None
     embed: Progress = lambda done, total: None
+    tried: Callable[[int, int | None, str], None] = lambda done, total, status: None
     measure: Callable[[Clock, Predictor], Mapping[str, float]] = lambda clock, predictor: {}
     """Returns numbers about the model after an epoch; the log gets them, and no method does."""
 
@@ -62,8 +64,21 @@ def fit(
 ) -> Predictor:
     """Train a method on a split and return its predictor.
 
-    The same call with the same memory resumes a stopped run, equal to the bit.
+    The same call with the same memory resumes a stopped run, equal to the bit. Where
+    `train.threads` is auto, training has as many threads as torch has now.
     """
+    with using_threads(train.threads_given):
+        return _fit(method, split, train, seed, memory or Memory(), watcher or Watcher())
+
+
+def _fit(
+    method: Method,
+    split: PUSplit,
+    train: TrainConfig,
+    seed: int,
+    memory: Memory,
+    watcher: Watcher,
+) -> Predictor:
     device = choose_device(train.device)
     if not isinstance(method, GradientMethod):
         flat = split.train.values.take(slice(None)).reshape(len(split.train), -1)
@@ -80,8 +95,7 @@ def fit(
         clean=split.clean if method.needs.clean else None,
     )
     with stop_requests() as request:
-        kept, watching = memory or Memory(), watcher or Watcher()
-        _Training(method, split, train, seed, device, loader, kept, watching, request).run()
+        _Training(method, split, train, seed, device, loader, memory, watcher, request).run()
     return Predictor(method, device)
 
 

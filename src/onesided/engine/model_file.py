@@ -7,12 +7,15 @@ from typing import Any, Literal, Self
 
 import safetensors
 import safetensors.torch
+import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from onesided.core.batch import DataFacts
 from onesided.core.config import Config
 from onesided.core.errors import CheckpointError, ContractError, DataNotFound
+from onesided.core.former import method_today
+from onesided.data.columns.encoder import Encoder, EncoderDescription
 from onesided.data.problem.samples import ImageKind
 from onesided.engine.predict import Predictor
 from onesided.engine.train_config import choose_device
@@ -23,7 +26,7 @@ from onesided.nets.standardise import Backbone
 from onesided.storage.atomic import read_json, replacing, write_text
 
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
-EMBEDDER = "embedder."
+EMBEDDER, ENCODER = "embedder.", "encoder."
 
 
 class ModelDescription(Config):
@@ -48,6 +51,8 @@ class ModelDescription(Config):
     feature_names: tuple[str, ...] = ()
     """Names of the numbers of a vector, in their order. Empty where they have none, and in files
     of versions that kept no names."""
+    encoder: EncoderDescription | None = None
+    """How rows of a table become vectors; None where samples are taken as they are."""
     classes: tuple[Literal["negative"], Literal["positive"]] = ("negative", "positive")
     """Meaning of the two logits, in order."""
     threshold: float = Field(default=0.5, ge=0, le=1)
@@ -59,7 +64,13 @@ class ModelDescription(Config):
     @classmethod
     def _open_older_files(cls, content: object) -> object:
         """Accept the names that these settings had in files of earlier versions."""
-        if not isinstance(content, dict) or not isinstance(content.get("network"), dict):
+        if not isinstance(content, dict):
+            return content
+        method, settings = content.get("method"), content.get("settings")
+        if isinstance(method, str) and isinstance(settings, dict):
+            name, own = method_today(method, settings)
+            content = {**content, "method": name, "settings": own}
+        if not isinstance(content.get("network"), dict):
             return content
         backbone = dict(content["network"])
         if (trained := backbone.pop("trained", None)) in ("all", "head"):
@@ -79,16 +90,21 @@ class ModelDescription(Config):
                 f"there are {len(self.feature_names)} feature_names for samples of the shape "
                 f"{list(shape)}; expected one for each number of a vector, or none"
             )
+        if self.encoder and (len(self.encoder.columns),) != shape:
+            raise ValueError(
+                f"the encoder has {len(self.encoder.columns)} columns for samples of the shape "
+                f"{list(shape)}; expected one for each cell of a row"
+            )
         return self
 
     def build(self) -> Method:
         """Return the untrained method that the weights fit into."""
         config = method_named(self.method).from_settings(self.settings, DESCRIPTION)
         shape, mean, std = self.sample_shape, self.mean, self.std
-        embedder = self.build_embedder()
-        if embedder is not None:
+        made = self.build_embedder() or self.encoder
+        if made is not None:
             # The statistics of its features are stored with the weights.
-            shape, mean, std = (embedder.width,), (0.0,) * embedder.width, (1.0,) * embedder.width
+            shape, mean, std = (made.width,), (0.0,) * made.width, (1.0,) * made.width
         backbone = build_backbone(self.backbone.learner(), shape, mean, std)
         facts = DataFacts(rows=1, labelled=1, sample_shape=shape, prior=self.prior)
         return config.build(facts, backbone)
@@ -101,7 +117,12 @@ class ModelDescription(Config):
 
 
 def save_model(
-    folder: Path, method: Method, description: ModelDescription, *, embedder: Backbone | None = None
+    folder: Path,
+    method: Method,
+    description: ModelDescription,
+    *,
+    embedder: Backbone | None = None,
+    encoder: Encoder | None = None,
 ) -> None:
     """Write the two files of a trained model, each complete or not at all."""
     state = method.inference_state() if isinstance(method, GradientMethod) else method.state_dict()
@@ -109,6 +130,11 @@ def save_model(
         raise ContractError("A model on frozen features is saved with its embedder, others without")
     if embedder is not None:
         state = state | {EMBEDDER + name: value for name, value in embedder.state_dict().items()}
+    if (None if encoder is None else encoder.description) != description.encoder:
+        raise ContractError("A model is saved with the encoder that its description names")
+    if encoder is not None:
+        arrays = encoder.arrays.items()
+        state = state | {ENCODER + name: torch.from_numpy(value) for name, value in arrays}
     tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
     with replacing(folder / WEIGHTS) as file:
         file.write(safetensors.torch.save(tensors))
@@ -117,7 +143,9 @@ def save_model(
 
 def write_description(folder: Path, description: ModelDescription) -> None:
     """Write how to rebuild the network, complete or not at all."""
-    write_text(folder / DESCRIPTION, json.dumps(description.model_dump(mode="json"), indent=2))
+    left_out = {"encoder"} if description.encoder is None else None
+    content = description.model_dump(mode="json", exclude=left_out)
+    write_text(folder / DESCRIPTION, json.dumps(content, indent=2))
 
 
 def load_model(folder: Path, device: str = "auto") -> tuple[Predictor, ModelDescription]:
@@ -135,16 +163,25 @@ def load_model(folder: Path, device: str = "auto") -> tuple[Predictor, ModelDesc
         raise CheckpointError(f"{path} is damaged ({error}). Restore it or train again.") from None
     method, embedder = description.build(), description.build_embedder()
     if embedder is not None:
-        names = [name for name in tensors if name.startswith(EMBEDDER)]
-        frozen = {name.removeprefix(EMBEDDER): tensors.pop(name) for name in names}
+        frozen = _taken(tensors, EMBEDDER)
         _load_into(embedder, frozen, set(embedder.state_dict()), path)
+    encoder = None
+    if description.encoder is not None:
+        arrays = {name: tensor.numpy() for name, tensor in _taken(tensors, ENCODER).items()}
+        encoder = Encoder(description.encoder, arrays)
     where = choose_device(device)  # type: ignore[arg-type]
     if isinstance(method, GradientMethod):
         _load_into(method, tensors, set(method.inference_state()), path)
         method.to(where)
     else:
         method.load_state_dict(tensors)
-    return Predictor(method, where, description.threshold, embedder), description
+    return Predictor(method, where, description.threshold, embedder, encoder), description
+
+
+def _taken(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Remove the tensors whose names start so, and return them without that start."""
+    names = [name for name in tensors if name.startswith(prefix)]
+    return {name.removeprefix(prefix): tensors.pop(name) for name in names}
 
 
 def _load_into(

@@ -9,6 +9,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
 from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.data.columns.encoder import Encoder
 from onesided.data.problem.dataset import Selection
 from onesided.engine.sweep import evaluating, features_of, run_over
 from onesided.methods.base import GradientMethod, Method
@@ -24,12 +25,14 @@ class Predictor:
     Attributes:
         threshold: A score above it means positive; a score equal to it means negative.
         embedder: Frozen backbone whose features the method takes instead of images, if any.
+        encoder: What turns raw rows of a table into the vectors that the method takes, if any.
     """
 
     method: Method
     device: torch.device
     threshold: float = 0.5
     embedder: Backbone | None = None
+    encoder: Encoder | None = None
 
     def scores(self, values: Selection | np.ndarray) -> Float64[np.ndarray, "n"]:
         """Return the probability of positive for every sample.
@@ -59,8 +62,10 @@ class Predictor:
         )
 
     def _inputs(self, values: Selection | np.ndarray) -> Selection:
-        """Return what the method takes: samples, or features of images by the frozen backbone."""
+        """Return what the method takes: samples, encoded rows, or features of images."""
         rows = _selection(values)
+        if self.encoder is not None:
+            return _selection(self.encoder.transform(rows.take(slice(None))))
         if self.embedder is None or len(rows.sample_shape) == 1 or not len(rows):
             return rows
         return _selection(np.concatenate(list(features_of(self.embedder, rows, self.device))))

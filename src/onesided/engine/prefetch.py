@@ -11,6 +11,7 @@ from typing import TypeVar
 import torch
 
 from onesided.core.dist import world
+from onesided.core.threads import available_cores
 
 Item = TypeVar("Item")
 
@@ -36,11 +37,4 @@ def has_room(device: torch.device) -> bool:
     """
     # torchrun gives each process one thread; all of them share this machine's cores.
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", world()))
-    return device.type != "cpu" or processes * torch.get_num_threads() < _cores()
-
-
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return device.type != "cpu" or processes * torch.get_num_threads() < available_cores()

@@ -1,6 +1,8 @@
 """A network over a whole data set, without gradients, in row order."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,9 +26,6 @@ SWEEP_BATCH = 128
 As many as a preset's batch of a large set, so that a sweep reuses the memory of training. Four
 times as many took as long and, in chunks of other sizes, a third more memory.
 """
-EMBED_BATCH = 64
-"""Images that go through a frozen backbone at once. Its first layers hold a hundred times as much
-as an image."""
 
 
 @contextmanager
@@ -58,12 +57,50 @@ def run_over(
 def features_of(
     backbone: Backbone, values: Selection, device: torch.device
 ) -> Iterator[Float32[np.ndarray, "chunk width"]]:
-    """Yield the features of plain images by a frozen backbone, in row order."""
+    """Yield the features of plain images by a frozen backbone, in row order.
+
+    Every batch has the same number of images, the last one some empty ones. Then the kernels are
+    the same for all, and an image has the same features to the bit whatever images are beside it.
+    """
     backbone.to(device)
-    for start in range(0, len(values), EMBED_BATCH):
-        with evaluating(backbone):
-            features = backbone(_plain(values, slice(start, start + EMBED_BATCH), device))
-        yield features.float().cpu().numpy()
+    with evaluating(backbone):
+        way = backbone.inference()
+    batch = way.batch
+
+    def features(start: int) -> np.ndarray:
+        images = _plain(values, slice(start, start + batch), device)
+        # Threads that take batches of their own must not change the network's mode.
+        with torch.no_grad() if way.in_threads else evaluating(backbone):
+            whole = torch.zeros(batch, *images.shape[1:], device=device)
+            whole[: len(images)] = images
+            return way.features(whole)[: len(images)].float().cpu().numpy()
+
+    starts = range(0, len(values), batch)
+    in_threads = way.in_threads and torch.get_num_threads() > 1
+    yield from _in_threads(features, starts) if in_threads else map(features, starts)
+
+
+def _in_threads(
+    function: Callable[[int], np.ndarray], arguments: Iterable[int]
+) -> Iterator[np.ndarray]:
+    """Yield the results in order; as many threads as torch has each compute one at a time.
+
+    A network of many small layers gains little where torch divides each layer between its threads.
+    """
+    threads = torch.get_num_threads()
+    waiting: deque[Future[np.ndarray]] = deque()
+    try:
+        with ThreadPoolExecutor(
+            threads, "features", initializer=torch.set_num_threads, initargs=(1,)
+        ) as pool:
+            for argument in arguments:
+                waiting.append(pool.submit(function, argument))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    finally:
+        torch.set_num_threads(threads)  # the workers' number is that of the whole process for MKL
 
 
 def _plain(values: Selection, rows: np.ndarray | slice, device: torch.device) -> Tensor:

@@ -4,11 +4,12 @@ import math
 from typing import Annotated, Literal, get_args
 
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from onesided.core.clock import Clock, Pace
 from onesided.core.config import Config
 from onesided.core.errors import ConfigError
+from onesided.core.threads import MOST_THREADS
 
 Precision = Literal["auto", "fp32", "bf16"]
 PerEpoch = Literal["cosine", "steps", "seven-sixteenths", "constant"]
@@ -64,10 +65,26 @@ class TrainConfig(Config):
     """bf16 runs the networks in half precision where the machine is good at it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
+    threads: Literal["auto"] | int = "auto"
+    """Threads of a run. auto: one for small networks and on busy machines, else as many as cores
+    are idle; a resumed run keeps its number. Results depend on it in their last bits."""
     save_minutes: float = Field(default=5.0, ge=0)
     """A checkpoint is written at the end of every epoch, and inside long ones this often."""
     tensorboard: bool = False
     """Write TensorBoard event files beside log.jsonl."""
+
+    @field_validator("threads", mode="before")
+    @classmethod
+    def _auto_or_a_number(cls, value: object) -> object:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if value != "auto" and not (whole and 1 <= value <= MOST_THREADS):  # type: ignore[operator]
+            raise ValueError(f"expected auto, or a number of threads from 1 to {MOST_THREADS}")
+        return value
+
+    @property
+    def threads_given(self) -> int | None:
+        """The number of threads that the user set, or None."""
+        return None if self.threads == "auto" else self.threads
 
     def at_pace(self, pace: Pace) -> "TrainConfig":
         """Return these settings as a stage changes them."""

@@ -14,14 +14,18 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onesided.core.config import nearest
 from onesided.core.errors import CheckpointError, ConfigError, DataError, Interrupted
 from onesided.core.labels import UNKNOWN, LabelScheme, normalise_pu_labels
+from onesided.data.columns.cells import NUMERIC
+from onesided.data.columns.encoder import Encoder
+from onesided.data.columns.kinds import RawTable
+from onesided.data.problem.dataset import PUSplit
 from onesided.data.problem.samples import ImageKind
 from onesided.data.problem.split import MINIMUM_POSITIVES
-from onesided.data.read.arrays import ChannelAxis, checked_values, from_arrays
+from onesided.data.read.arrays import ChannelAxis, checked_values, from_arrays, from_table
 from onesided.data.read.folder import OneSided
 from onesided.engine.fit import Watcher
 from onesided.engine.model_file import ModelDescription, load_model
@@ -29,16 +33,18 @@ from onesided.engine.predict import Predictor
 from onesided.estimator.inputs import (
     Items,
     RandomState,
-    checked_labels,
-    classes_of,
+    check_weights,
     decoded_chunks,
     given_settings,
     has_image_axes,
     holds_paths,
     image_values,
+    lists_names,
     read_paths,
     seed_of,
+    with_groups,
 )
+from onesided.estimator.labels import GivenLabels, Label, read_labels
 from onesided.estimator.monitor import DegenerateModelWarning, EstimatorMonitor
 from onesided.estimator.saved import (
     Saved,
@@ -48,22 +54,45 @@ from onesided.estimator.saved import (
     unpacked,
     write_folder,
 )
+from onesided.estimator.tables import (
+    dense,
+    holds_texts,
+    is_frame,
+    is_raw,
+    raw_rows,
+    read_frame,
+    read_numbers,
+    read_texts,
+)
 from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.pu import proxy_auc
 from onesided.run.config import OwnConfig
+from onesided.run.default_method import DEFAULT_METHOD
 from onesided.run.execute import run_in_memory
 from onesided.run.load import divide_own
 from onesided.run.presets import plan_run
 from onesided.run.problem import build_problem
+from onesided.run.rank import unknown_values
 
 KINDS: tuple[str, ...] = get_args(ImageKind)
+
+
+def in_given_order(split: PUSplit, scores: Float64[np.ndarray, "u"]) -> Float64[np.ndarray, "u"]:
+    """Return the scores of U, of the training and then the held-out part, in the order of X."""
+    parts = [split.train] if split.held_out is None else [split.train, split.held_out]
+    place = np.concatenate([part.values.index[part.unlabelled] for part in parts])
+    return scores[np.argsort(place, kind="stable")]
 
 
 class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Train on some labelled positives and a pool of unlabelled samples.
 
-    Samples are features (N, D), images (N, H, W), (N, H, W, C) or (N, C, H, W), or a list of
-    paths of image files; labels are 1 for positive and 0 or -1 for unlabelled.
+    Samples are features (N, D), with gaps (NaN) maybe; a data frame of pandas or polars, whose
+    columns may be numbers, categories, booleans, dates and texts; a list of texts; images
+    (N, H, W), (N, H, W, C) or (N, C, H, W); or a list of paths of image files. Strings are paths
+    if most of them end as image files do, or if the first is a file; other strings are texts.
+    Labels are 1 for positive and 0 or -1 for unlabelled, or any values that `positive` and
+    `unlabelled` name; gaps (NaN, None) are unlabelled.
 
     Example:
         >>> import numpy as np
@@ -86,12 +115,18 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings: Further settings by table, as in a recipe, for example
             {"method": {"alignment_weight": 20}, "train": {"batch_size": 64}}. They override
             the other parameters.
-        threshold: Score above which a sample is called positive, or a rule that finds it on the
-            held-out part, as `onesided fit` takes it: "max-f1", "prior", "recall=0.9".
+        budget: Time that auto may take, such as "2min" or "1h", instead of the preset's.
+        threshold: Score above which a sample is called positive, or a rule that finds it by
+            scores of samples that were not trained on, as `onesided fit` takes it: "max-f1",
+            "prior", "recall=0.9". None means "prior" for auto, and 0.5 for a method by name.
         held_out: Share of P and of U that is not trained on but evaluates the model; 0
-            trains on everything and evaluates nothing.
+            trains on everything. None means 0 for auto, whose figures rest on out-of-fold
+            scores, and 0.2 for a method by name.
         labels_mean: "pu" for two kinds of labels; "pnu" for three: 1 positive, 0 unlabelled,
             -1 known negative.
+        positive: Value of y that means positive, where it is not 1.
+        unlabelled: Value of y that means unlabelled, where it is neither 0, -1 nor a gap. One
+            further value is then known to be negative.
         kind: What images are, and so how they may be changed in training: photograph,
             remote (from above) or digit; None means photograph.
         channels: Which axis of four holds the channels, "first" or "last"; None finds out.
@@ -104,23 +139,29 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes_: The values that `predict` returns for negative and for positive.
         n_features_in_: Numbers per sample.
         feature_names_in_: Names of the features, where X had some.
-        evaluation_: Figures of the held-out part; None if nothing was held out.
+        evaluation_: Figures from samples that were not trained on; None if there are none.
+        pool_scores_: Scores of the unlabelled samples in the order of X, after auto each by a
+            model that was not trained on it. `predict_proba(X)` gives those of the final model,
+            which was taught that these samples are unlabelled.
         result_: The content of a run's `result.json`; empty where a folder has none.
         feature_importances_: By how much each feature reduces the risk, for forests.
     """
 
     def __init__(
         self,
-        method: str = "ncpu",
+        method: str = DEFAULT_METHOD,
         *,
         preset: str = "quick",
         prior: float | str = "auto",
         epochs: int | None = None,
         backbone: str = "auto",
         settings: Mapping[str, Any] | None = None,
-        threshold: float | str = 0.5,
-        held_out: float = 0.2,
+        budget: str | float | None = None,
+        threshold: float | str | None = None,
+        held_out: float | None = None,
         labels_mean: LabelScheme = "pu",
+        positive: Label = None,
+        unlabelled: Label = None,
         kind: ImageKind | None = None,
         channels: ChannelAxis | None = None,
         min_positives: int = MINIMUM_POSITIVES,
@@ -134,9 +175,12 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.backbone = backbone
         self.settings = settings
+        self.budget = budget
         self.threshold = threshold
         self.held_out = held_out
         self.labels_mean = labels_mean
+        self.positive = positive
+        self.unlabelled = unlabelled
         self.kind = kind
         self.channels = channels
         self.min_positives = min_positives
@@ -144,8 +188,19 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.verbose = verbose
 
-    def fit(self, X: Items, y: ArrayLike) -> Self:
-        """Train on samples X with labels y: 1 positive, 0 or -1 unlabelled."""
+    def fit(
+        self,
+        X: Items,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Train on samples X with labels y: 1 positive, 0 or -1 unlabelled.
+
+        Samples of one of the `groups` are never both trained on and held out. Weights that
+        differ are refused: no method uses them.
+        """
+        X = dense(X)
         images = holds_paths(X) or has_image_axes(X)
         given = given_settings(self.get_params(), images=images, seed=seed_of(self.random_state))
         # A wrong setting is refused before anything is read.
@@ -153,6 +208,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data_settings = plan.checked.data
         assert isinstance(data_settings, OwnConfig), "`given_settings` names people's own data"
         data, labels = self._read(X, y, data_settings)
+        check_weights(sample_weight, len(labels.values), self.method)
+        data = with_groups(data, groups, X)
         loaded = divide_own(data, data_settings, fewest=int(self.min_positives))
         monitor = EstimatorMonitor(self.verbose)
         if loaded.skipped:
@@ -163,15 +220,17 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         problem = build_problem(plan.for_data(loaded.split), loaded)
         try:
             with monitor.phase("training") as phase:
-                finished = run_in_memory(problem, Watcher(phase.step, phase.epoch, phase))
+                watcher = Watcher(phase.step, phase.epoch, phase, phase.tried)
+                finished = run_in_memory(problem, watcher)
         except Interrupted as error:
             # A run folder would keep a checkpoint; an estimator has no folder.
             raise KeyboardInterrupt("Training was stopped, and nothing of it is kept.") from error
         result = finished.result | {"data": "files" if holds_paths(X) else "arrays"}
-        self.classes_ = classes_of(labels, self.labels_mean)
-        if images:
+        self.classes_ = labels.classes
+        if images or holds_texts(X):
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on a data frame
         self._take(finished.predictor, finished.model, result, finished.evaluation)
+        self.pool_scores_ = in_given_order(problem.split, finished.scored.unlabelled)
         if finished.evaluation is not None and finished.evaluation.degenerate:
             monitor.warn(finished.evaluation.degenerate, DegenerateModelWarning)
         return self
@@ -198,13 +257,30 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Never the accuracy: if unlabelled counts as negative, the model that finds nothing new
         is the most accurate, and a parameter search would choose it.
         """
-        labelled, known = normalise_pu_labels(column_or_1d(y), labels_mean=self.labels_mean)
+        labels = self._labels(y)
+        labelled, known = normalise_pu_labels(labels.values, labels_mean=labels.scheme)
         scores = self._scores(X)
         if len(scores) != len(labelled):
             raise DataError(
                 f"X holds {len(scores)} samples and y {len(labelled)} labels; these must be equal."
             )
         return proxy_auc(scores[labelled], scores[known == UNKNOWN])
+
+    def permutation_importances(
+        self, X: Items, y: ArrayLike, *, repeats: int = 5
+    ) -> Float64[np.ndarray, "columns"]:
+        """Return by how much the proxy AUC falls where a column of X is shuffled, for each.
+
+        X and y should be samples that were not trained on. A column without effect has about 0.
+        """
+        from sklearn.inspection import permutation_importance
+
+        check_is_fitted(self)
+        found = permutation_importance(
+            self, dense(X), y, n_repeats=repeats, random_state=self.result_.get("seed", 0)
+        )
+        importances: np.ndarray = found.importances_mean
+        return importances
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the model into a folder that `load` and `onesided rank` can read."""
@@ -244,6 +320,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
@@ -259,9 +337,12 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             device = "cpu" if self.device == "cpu" else "auto"
             self._predictor, self._model = unpacked(state["_predictor"], device)
 
+    def _labels(self, y: ArrayLike) -> GivenLabels:
+        return read_labels(y, self.labels_mean, positive=self.positive, unlabelled=self.unlabelled)
+
     def _read(
         self, X: Items, y: ArrayLike, data_settings: OwnConfig
-    ) -> tuple[OneSided, np.ndarray]:
+    ) -> tuple[OneSided, GivenLabels]:
         """Return the samples with their PU labels, and the labels as they were given."""
         if not isinstance(self.min_positives, int | np.integer) or self.min_positives < 1:
             raise ConfigError(
@@ -270,22 +351,42 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.kind not in (None, *KINDS):
             raise ConfigError(f"There are no {self.kind!r} images.{nearest(str(self.kind), KINDS)}")
         if holds_paths(X):
-            labels = checked_labels(y, self.labels_mean)
+            labels = self._labels(y)
             kind = self.kind or "photograph"
-            return read_paths(X, labels, self.labels_mean, data_settings, kind), labels
-        if not has_image_axes(X):
-            # `from_arrays` refuses gaps and infinities: its error names row and column.
-            X, y = validate_data(self, X, y, ensure_all_finite=False)
-        labels = checked_labels(y, self.labels_mean)
+            return read_paths(X, labels.values, labels.scheme, data_settings, kind), labels
+        if (table := self._read_table(X)) is not None:
+            labels = self._labels(y)
+            return from_table(table, labels.values, labels_mean=labels.scheme), labels
+        return self._read_array(X, y)
+
+    def _read_array(self, X: Items, y: ArrayLike) -> tuple[OneSided, GivenLabels]:
+        """Return images or vectors with their PU labels; vectors with gaps are a table."""
+        images = has_image_axes(X)
+        if not images:
+            # `from_arrays` refuses infinities: its error names row and column.
+            X = validate_data(self, X, ensure_all_finite=False)
+        array = np.asarray(X)
+        labels = self._labels(y)
+        names = () if images else getattr(self, "feature_names_in_", ())
+        if not images and array.dtype.kind == "f" and np.isnan(array).any():
+            table = read_numbers(array, names)
+            return from_table(table, labels.values, labels_mean=labels.scheme), labels
         data = from_arrays(
-            np.asarray(X),
-            labels,
-            labels_mean=self.labels_mean,
+            array,
+            labels.values,
+            labels_mean=labels.scheme,
             kind=self.kind,
             channels=self.channels,
-            feature_names=() if has_image_axes(X) else getattr(self, "feature_names_in_", ()),
+            feature_names=names,
         )
         return data, labels
+
+    def _read_table(self, X: Items) -> RawTable | None:
+        """Return a data frame of several kinds, or texts, as a table; None for other samples."""
+        if is_frame(X) and is_raw(X):
+            validate_data(self, X, skip_check_array=True)  # for its names
+            return read_frame(X)
+        return read_texts(X) if holds_texts(X) else None
 
     def _take(
         self,
@@ -297,19 +398,54 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Become fitted."""
         self._predictor, self._model = predictor, model
         self.result_, self.evaluation_ = result, evaluation
-        self.n_features_in_ = prod(model.sample_shape)
+        # Of a data frame, the columns that were left out count as well.
+        names = getattr(self, "feature_names_in_", None)
+        self.n_features_in_ = prod(model.sample_shape) if names is None else len(names)
         self.__dict__.pop("feature_importances_", None)
         importances = getattr(predictor.method, "importances", None)
         if callable(importances):
-            self.feature_importances_ = importances()
+            self.feature_importances_ = self._by_column(importances())
+
+    def _by_column(self, importances: np.ndarray) -> np.ndarray:
+        """Return the importance of each column of X, where it was encoded as several numbers."""
+        encoder = self._predictor.encoder
+        if encoder is None:
+            return importances
+        sums = np.bincount(encoder.column_of, importances, minlength=len(encoder.columns))
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return sums
+        of = dict(zip((column.name for column in encoder.columns), sums, strict=True))
+        return np.array([of.get(str(name), 0.0) for name in names])
 
     def _scores(self, X: Items) -> Float64[np.ndarray, "n"]:
         check_is_fitted(self)
-        shape = self._model.sample_shape
-        if holds_paths(X):
+        X = dense(X)
+        shape, encoder = self._model.sample_shape, self._predictor.encoder
+        if encoder is not None:
+            return self._predictor.scores(self._raw_rows(X, encoder))
+        if holds_paths(X) or (len(shape) == 3 and lists_names(X)):
             chunks = decoded_chunks(X, shape)
             return np.concatenate([self._predictor.scores(chunk) for chunk in chunks])
         if len(shape) == 3 or has_image_axes(X):
             return self._predictor.scores(image_values(np.asarray(X), shape, self.channels))
         vectors: np.ndarray = validate_data(self, X, reset=False, ensure_all_finite=False)
         return self._predictor.scores(checked_values(vectors))
+
+    def _raw_rows(self, X: Items, encoder: Encoder) -> np.ndarray:
+        """Return samples as the encoder takes them; unknown values are counted in a notice."""
+        if is_frame(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        elif not holds_texts(X):
+            numeric = all(column.kind in NUMERIC for column in encoder.columns)
+            X = validate_data(
+                self,
+                X,
+                reset=False,
+                ensure_all_finite=False,
+                dtype="numeric" if numeric else None,
+            )
+        rows = raw_rows(encoder.columns, X)
+        for column, count in encoder.unknown(rows).items():
+            EstimatorMonitor(self.verbose).note(unknown_values(column, count))
+        return rows

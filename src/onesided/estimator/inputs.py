@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -17,16 +19,17 @@ from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN, LabelScheme, normalise_pu_labels
 from onesided.data.problem.samples import ImageKind, chunk_length
 from onesided.data.read.arrays import ChannelAxis, checked_values
-from onesided.data.read.files import Found
+from onesided.data.read.files import ACCEPTED_ENDINGS, Found
 from onesided.data.read.folder import Group, OneSided, read_groups
 from onesided.data.read.images import decode_all
+from onesided.jobs.settings import minutes_of
 from onesided.run.config import OwnConfig
 from onesided.storage.labels import NAMES
 from onesided.storage.names import printable
 
 PathLike = str | os.PathLike[str]
-Items = ArrayLike | Sequence[PathLike]
-"""Images, features, or paths of image files."""
+Items = ArrayLike | Sequence[PathLike] | sparse.sparray | sparse.spmatrix
+"""Images, features, data frames, texts, or paths of image files."""
 RandomState = int | np.random.RandomState | None
 SCHEMES = ("pu", "pnu")
 
@@ -51,17 +54,22 @@ def given_settings(parameters: Mapping[str, Any], *, images: bool, seed: int) ->
         key: value.item() if isinstance(value, np.generic) else value
         for key, value in parameters.items()
     }
-    epochs = {} if given["epochs"] is None else {"epochs": given["epochs"]}
+    budget = minutes_of(given["budget"])
+    minutes = {} if budget is None else {"minutes": budget}
     flags = {
-        "data": {"name": "folders" if images else "table", "held_out": given["held_out"]},
-        "method": {"name": given["method"]},
+        "data": {"name": "folders" if images else "table", **_if_given(given, "held_out")},
+        "method": {"name": given["method"], **minutes},
         "backbone": {"name": given["backbone"]},
-        "train": {"device": given["device"], **epochs},
+        "train": {"device": given["device"], **_if_given(given, "epochs")},
         "prior": given["prior"],
-        "threshold": given["threshold"],
+        **_if_given(given, "threshold"),
         "seed": seed,
     }
     return merge(flags, own or {})
+
+
+def _if_given(parameters: Mapping[str, Any], name: str) -> Settings:
+    return {} if parameters[name] is None else {name: parameters[name]}
 
 
 def seed_of(random_state: RandomState) -> int:
@@ -72,7 +80,67 @@ def seed_of(random_state: RandomState) -> int:
 
 
 def holds_paths(items: object) -> TypeGuard[Sequence[PathLike]]:
-    """Whether these are names of files: a list, array or column of strings or paths."""
+    """Whether these are image files: a list, array or column of paths, or of their names.
+
+    Strings are names of files if most of them end as image files do, or if the first is a file
+    that exists; other strings are texts.
+    """
+    if not lists_names(items):
+        return False
+    listed = list(items)
+    if any(isinstance(item, os.PathLike) for item in listed):
+        return True
+    images = sum(str(item).lower().endswith(ACCEPTED_ENDINGS) for item in listed)
+    return 2 * images > len(listed) or _exists(str(listed[0]))
+
+
+def with_groups(data: OneSided, groups: ArrayLike | None, items: Items) -> OneSided:
+    """Return the data with a group for each sample, by the rows of X."""
+    if groups is None:
+        return data
+    given: np.ndarray = column_or_1d(groups)
+    rows = len(items)  # type: ignore[arg-type]
+    if len(given) != rows:
+        raise DataError(
+            f"groups holds {len(given)} entries and X {rows} samples; these must be equal."
+        )
+    files = distinctly_named(items) if holds_paths(items) else None
+    names = [file.name for file in files] if files else list(map(str, range(rows)))
+    group_of = dict(zip(names, map(str, given.tolist()), strict=True))
+    groups_of_rows = np.array([group_of[name] for name in data.samples.names])
+    return replace(data, samples=replace(data.samples, groups={"groups": groups_of_rows}))
+
+
+def check_weights(weights: ArrayLike | None, rows: int, method: str) -> None:
+    """Refuse weights that differ: no method uses them, and ignoring them would be silent."""
+    if weights is None:
+        return
+    given = np.asarray(weights, np.float64)
+    if given.ndim == 0:
+        return
+    if given.shape != (rows,):
+        raise DataError(
+            f"sample_weight has the shape {given.shape}; expected one number for each of the "
+            f"{rows} samples."
+        )
+    if not given.any():
+        raise DataError("All of sample_weight is zero, so there is nothing to learn from.")
+    if not (np.isfinite(given).all() and np.ptp(given) == 0):
+        raise DataError(
+            f"The method '{method}' cannot weigh samples, and sample_weight differs between them. "
+            "Leave it out, or repeat rows."
+        )
+
+
+def _exists(name: str) -> bool:
+    try:
+        return os.path.isfile(name)
+    except ValueError:  # a zero byte
+        return False
+
+
+def lists_names(items: object) -> TypeGuard[Sequence[PathLike]]:
+    """Whether these are strings or paths, all of them."""
     if isinstance(items, str | bytes | os.PathLike) or getattr(items, "ndim", 1) != 1:
         return False
     if not isinstance(items, Iterable):
@@ -140,7 +208,7 @@ def read_paths(
             f"X holds {len(paths)} samples and y {len(labels)} labels; these must be equal."
         )
     _, known = normalise_pu_labels(labels, labels_mean=labels_mean)
-    found = _distinctly_named(paths)
+    found = distinctly_named(paths)
     groups = [
         Group(label, f"X ({NAMES[label]})", [found[row] for row in np.flatnonzero(known == label)])
         for label in (POSITIVE, UNKNOWN, NEGATIVE)
@@ -150,7 +218,7 @@ def read_paths(
     return read_groups(groups, decode, tolerate=data.tolerate, scenario=data.scenario, kind=kind)
 
 
-def _distinctly_named(paths: Sequence[PathLike]) -> list[Found]:
+def distinctly_named(paths: Sequence[PathLike]) -> list[Found]:
     """Return the files. A file that is listed twice, as by bootstrapping, gets two names."""
     seen: set[str] = set()
     found = []
@@ -170,7 +238,7 @@ def decoded_chunks(
             f"X holds paths, and this model was trained on vectors of {sample_shape[0]} numbers."
         )
     channels, height, width = sample_shape
-    found = _distinctly_named(paths)
+    found = distinctly_named(paths)
     length = chunk_length(sample_shape)
     for start in range(0, len(found), length):
         chunk = found[start : start + length]

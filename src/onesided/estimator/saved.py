@@ -6,6 +6,7 @@ of `onesided fit` has no such file and is read as well.
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from pydantic.dataclasses import dataclass
 
 from onesided.core.config import read_toml
 from onesided.core.errors import CheckpointError, OnesidedError
+from onesided.core.former import NCPU, TEACHER, method_today
 from onesided.engine.model_file import (
     DESCRIPTION,
     WEIGHTS,
@@ -64,7 +66,7 @@ def write_folder(
     folder.mkdir(parents=True, exist_ok=True)
     # The old result is removed first and the new one written last: where one is, all is complete.
     (folder / RESULT).unlink(missing_ok=True)
-    save_model(folder, predictor.method, model, embedder=predictor.embedder)
+    _save(folder, predictor, model)
     text = json.dumps(vars(saved), indent=2, default=_as_plain)
     write_text(folder / ESTIMATOR, text + "\n")
     if result:
@@ -77,13 +79,24 @@ def read_folder(folder: Path, model: ModelDescription) -> Saved:
         names = list(model.feature_names) or None
         return Saved(_parameters_of_run(folder, model), [0, 1], names)
     try:
-        return Saved(**read_json(folder / ESTIMATOR))
+        saved = Saved(**read_json(folder / ESTIMATOR))
     except ValidationError as error:
         entry = error.errors(include_url=False)[0]["loc"][0]
         raise CheckpointError(
             f"{folder / ESTIMATOR} is damaged: '{entry}' is not what an estimator saves. Restore "
             "it, or fit and save again."
         ) from None
+    return replace(saved, parameters=_parameters_today(saved.parameters, model))
+
+
+def _parameters_today(parameters: dict[str, Any], model: ModelDescription) -> dict[str, Any]:
+    """Return the parameters of an estimator under the name that its model's method has today."""
+    if (parameters.get("method"), model.method) != (NCPU, TEACHER):
+        return parameters
+    settings = dict(parameters.get("settings") or {})
+    if isinstance(own := settings.get("method"), Mapping):
+        settings["method"] = method_today(NCPU, own)[1]
+    return {**parameters, "method": TEACHER, "settings": settings or None}
 
 
 def read_evaluation(folder: Path) -> tuple[dict[str, Any], PUEvaluation | None]:
@@ -101,7 +114,7 @@ def read_evaluation(folder: Path) -> tuple[dict[str, Any], PUEvaluation | None]:
 def packed(predictor: Predictor, model: ModelDescription) -> Files:
     """Return the model files as bytes, so that any device and version can open the pickle."""
     with TemporaryDirectory() as folder:
-        save_model(Path(folder), predictor.method, model, embedder=predictor.embedder)
+        _save(Path(folder), predictor, model)
         return {name: (Path(folder) / name).read_bytes() for name in (WEIGHTS, DESCRIPTION)}
 
 
@@ -111,6 +124,11 @@ def unpacked(files: Files, device: str) -> tuple[Predictor, ModelDescription]:
         for name in (WEIGHTS, DESCRIPTION):
             (Path(folder) / name).write_bytes(files[name])
         return load_model(Path(folder), device)
+
+
+def _save(folder: Path, predictor: Predictor, model: ModelDescription) -> None:
+    frozen, encoder = predictor.embedder, predictor.encoder
+    save_model(folder, predictor.method, model, embedder=frozen, encoder=encoder)
 
 
 def _parameters_of_run(folder: Path, model: ModelDescription) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from onesided.methods.auto import AutoConfig
 from onesided.run.config import RunConfig
 from onesided.run.problem import Problem
 
@@ -11,20 +12,36 @@ MOST_SKIPPED = 5
 def choices(problem: Problem, preset: str | None) -> list[str]:
     """Return what a run will do, so that a person can stop it in time."""
     config, split = problem.config, problem.split
-    card, train = config.method.card, config.train
     labelled = int(split.train.labelled.sum())
     held_out = "" if split.held_out is None else f", {len(split.held_out)} held out"
     rows = len(split.train)
     return [
         f"Data: {count(labelled, 'positive')}, {rows - labelled} unlabelled{held_out}.",
-        _size_line(config, split.sample_shape),
-        f"Method: {card.title}, learning rate {train.learning_rate:g}.",
-        f"Preset: {preset or 'none, all settings are given'}; {count(train.epochs, 'epoch')} "
-        f"of batches of {train.batch_size}.",
+        _size_line(config, split.sample_shape, raw=bool(problem.data.columns)),
+        *method_lines(config),
+        _time_line(config, preset),
         _backbone_line(config, split.sample_shape),
         *_prior_lines(config),
         *_negative_lines(problem),
     ]
+
+
+def _time_line(config: RunConfig, preset: str | None) -> str:
+    chosen, train = f"Preset: {preset or 'none, all settings are given'}", config.train
+    if isinstance(config.method, AutoConfig):
+        minutes = f"{config.method.minutes:g}"
+        return f"{chosen}; candidates that take {minutes} minutes together on two idle cores."
+    return (
+        f"{chosen}; {count(train.epochs, 'epoch')} of batches of {train.batch_size}, learning rate "
+        f"{train.learning_rate:g}."
+    )
+
+
+def method_lines(config: RunConfig) -> list[str]:
+    """Return which method runs, in plain words, and what this number of epochs means for it."""
+    card, notice = config.method.card, config.method.notice(config.train.epochs)
+    more = f"onesided methods {config.method_name} tells more"
+    return [f"Method: {card.title} ({more}). {card.summary}", *([notice] if notice else [])]
 
 
 def skipped_lines(skipped: Sequence[tuple[str, str]]) -> list[str]:
@@ -57,7 +74,9 @@ def _backbone_line(config: RunConfig, shape: Sequence[int]) -> str:
     return f"Backbone: {chosen.in_words(shape)}, chosen for {kind}."
 
 
-def _size_line(config: RunConfig, shape: Sequence[int]) -> str:
+def _size_line(config: RunConfig, shape: Sequence[int], *, raw: bool) -> str:
+    if raw:
+        return f"Samples: rows of {count(shape[0], 'column')}."
     if len(shape) == 1:
         return f"Samples: vectors of {count(shape[0], 'number')}."
     channels, height, width = shape

@@ -1,4 +1,4 @@
-"""NcPU beside an ordinary classifier, on real images that need no download: `onesided demo`."""
+"""The default method beside an ordinary classifier, on real images: `onesided demo`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +8,10 @@ from onesided.jobs.fit import FitResult, fit_settings
 from onesided.jobs.settings import PathLike
 from onesided.report import write_report
 from onesided.run.compare import write_comparison
+from onesided.run.default_method import DEFAULT_METHOD
 from onesided.run.presets import demo_settings
 
-METHODS = ("ncpu", "ce")
+METHODS = (DEFAULT_METHOD, "ce")
 SEEDS = (0, 1, 2)
 
 

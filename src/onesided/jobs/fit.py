@@ -15,11 +15,13 @@ from onesided.jobs.choices import choices, skipped_lines
 from onesided.jobs.settings import (
     PathLike,
     data_name,
+    minutes_of,
     names_in,
     nested,
     training_flags,
     without_other_settings,
 )
+from onesided.methods.auto import AutoConfig
 from onesided.metrics.stored import degenerate_reason
 from onesided.report import write_report
 from onesided.run.compare import (
@@ -32,9 +34,9 @@ from onesided.run.execute import run
 from onesided.run.folder import (
     CACHE,
     COMPARISON,
-    FEATURES,
     REPORT,
     RESULT,
+    STORE,
     Place,
     check_place,
     working_in,
@@ -75,11 +77,14 @@ def fit(
     negatives: PathLike | None = None,
     test: PathLike | None = None,
     table: PathLike | None = None,
+    text: str | None = None,
+    group: str | None = None,
     data: str | None = None,
     root: PathLike | None = None,
     method: str | None = None,
     compare: str | Sequence[str] | None = None,
     preset: str | None = None,
+    budget: str | float | None = None,
     epochs: int | None = None,
     seed: int | None = None,
     backbone: str | None = None,
@@ -114,12 +119,16 @@ def fit(
         output: Run folder to write.
         negatives: Folder of known negatives; methods that can are trained on some of them.
         test: Folder with `positive` and `negative`, for reporting only.
-        table: Instead of folders, a CSV file: label, and path or numbers.
+        table: Instead of folders, a CSV file: label, and path or columns to learn from.
+        text: Column of the table to read as text, whatever it looks like.
+        group: Column of the table whose rows of one value are never both trained on and held
+            out; for folders "parent", the folder that a file lies in.
         data: Instead of both, a data set by name.
         root: Folder of that data set.
         method: Name of the method, see `onesided methods`.
         compare: Names of methods to train beside it, on the same split: a list, or ce,nnpu.
         preset: How much time to spend; None means quick, or no preset if `config` is given.
+        budget: Time that auto may take, such as 2min, 20min or 2h, instead of a preset's.
         epochs: Passes over the data; None lets the preset choose.
         seed: Seed of the run.
         backbone: Network.
@@ -132,12 +141,15 @@ def fit(
         device: auto, cpu or cuda.
         precision: auto, fp32 or bf16.
         tolerate: Share of unreadable files to accept.
-        cache: Folder for decoded images; several runs share it.
+        cache: Folder for decoded images and features; several runs share it.
         overwrite: Replace another run in the output folder.
         monitor: Receives notices and progress.
     """
     folders = {"-p": positives, "-u": unlabelled, "-n": negatives}
-    others = {"--root": root, "--test": test, "--tolerate": tolerate, "--cache": cache}
+    others = {
+        **{"--root": root, "--test": test, "--tolerate": tolerate, "--cache": cache},
+        **{"--text": text, "--group": group},
+    }
     flags = nested(
         {
             "data.name": data_name(data, table, folders, others),
@@ -147,6 +159,8 @@ def fit(
             "data.negative_folder": negatives,
             "data.test_folder": test,
             "data.table": table,
+            "data.kinds": None if text is None else {text: "text"},
+            "data.group": group,
             "data.tolerate": tolerate,
             **training_flags(
                 method=method,
@@ -159,6 +173,7 @@ def fit(
             ),
             "train.device": device,
             "train.precision": precision,
+            "method.minutes": minutes_of(budget),
             "threshold": threshold,
         }
     )
@@ -190,6 +205,10 @@ def fit_settings(
     plans = [plan_run(given, preset)]
     compared = [] if compare is None else names_in(compare, "--compare")
     check_compared(compared, plans[0].checked.method_name)
+    if compared and isinstance(plans[0].checked.method, AutoConfig):
+        # On its folds a search compares more items than a second run on a held-out part could.
+        also = [*plans[0].checked.method.also, *compared]
+        plans, compared = [plan_run(merge(given, {"method": {"also": also}}), preset)], []
     plans += [plan_run(baseline_settings(given, name), preset) for name in compared]
     check_before_reading(plans[0])
     place = check_place(output, overwrite=overwrite)
@@ -205,7 +224,7 @@ def fit_settings(
         monitor.note(sentence)
     for sentence in choices(problems[0], preset):
         monitor.note(sentence)
-    return _train_all(problems, place, monitor)
+    return _train_all(problems, place, monitor, features=cache / STORE)
 
 
 def check_before_reading(plan: Plan) -> None:
@@ -216,10 +235,12 @@ def check_before_reading(plan: Plan) -> None:
 
 def watcher(phase: Phase) -> Watcher:
     """Return a watcher that reports training steps to a phase."""
-    return Watcher(step=phase.step, epoch=phase.epoch, embed=phase)
+    return Watcher(step=phase.step, epoch=phase.epoch, embed=phase, tried=phase.tried)
 
 
-def _train_all(problems: Sequence[Problem], place: Place, monitor: Monitor) -> FitResult:
+def _train_all(
+    problems: Sequence[Problem], place: Place, monitor: Monitor, *, features: Path
+) -> FitResult:
     """Do the first run in the output folder and the others below it; write the report."""
     output, results = place.path, []
     with working_in(output):
@@ -228,7 +249,7 @@ def _train_all(problems: Sequence[Problem], place: Place, monitor: Monitor) -> F
             if number:
                 place = check_place(output / COMPARED / name, overwrite=place.overwrite)
             with monitor.phase(f"training {title}") as phase:
-                done = run(problem, place, watcher(phase), features=output / FEATURES)
+                done = run(problem, place, watcher(phase), features=features)
                 results.append(done.content)
         rows: list[dict[str, Any]] = []
         if rank() == 0:

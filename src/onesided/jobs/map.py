@@ -18,18 +18,19 @@ from onesided.geo.output.summary import Summary, summarise
 from onesided.geo.output.table import MapTable, score_chips
 from onesided.geo.scene.chips import Chips, cut_chips
 from onesided.geo.scene.cutting import check_images_fit, read_cutting, write_cutting
-from onesided.geo.scene.holdout import held_out_rows, load_chips
+from onesided.geo.scene.holdout import held_out_rows, load_chips, out_of_fold_scores
 from onesided.geo.scene.sources import MapSources, MarkedScene, open_sources
-from onesided.jobs.choices import MOST_SKIPPED
+from onesided.jobs.choices import MOST_SKIPPED, method_lines
 from onesided.jobs.fit import check_before_reading, watcher
 from onesided.jobs.settings import PathLike, nested, training_flags
 from onesided.report import write_report
 from onesided.run.config import ChipsConfig, check_prior
 from onesided.run.execute import run as run_problem
-from onesided.run.folder import CHIPS, check_place, working_in
+from onesided.run.folder import CHIPS, SCORED, check_place, working_in
 from onesided.run.presets import plan_run
 from onesided.run.prior import PriorUsed
 from onesided.run.problem import build_problem
+from onesided.run.scored import Scored
 
 
 @dataclass(frozen=True)
@@ -210,18 +211,27 @@ class _Job:
         buildings = prepared.scene.buildings
         loaded = load_chips(buildings, chips, prepared.marked, wanted)
         problem = build_problem(plan.for_data(loaded.split), loaded)
-        for sentence in loaded.notices:
+        for sentence in (*loaded.notices, *method_lines(problem.config)):
             self.monitor.note(sentence)
         title = problem.config.method.card.title
         with self.monitor.phase(f"training {title}") as phase:
             result = run_problem(problem, place, watcher(phase)).content
         write_cutting(self.folder, prepared.stretches, wanted.margin)
         write_report(self.folder)
-        held_out = held_out_rows(loaded.split, len(chips.values))
+        scored, count = Scored.load(self.folder / SCORED), len(chips.values)
+        known = out_of_fold_scores(loaded.split, scored, count)
+        held_out = held_out_rows(loaded.split, count) | ~np.isnan(known)
         return self._write(
             prepared,
             chips,
-            score_chips(self.folder, buildings, chips, marked=prepared.marked, held_out=held_out),
+            score_chips(
+                self.folder,
+                buildings,
+                chips,
+                marked=prepared.marked,
+                held_out=held_out,
+                known=known,
+            ),
             prior=PriorUsed.of_result(result),
             unseen=False,
             notices=(*loaded.notices, *result["warnings"]),

@@ -11,6 +11,7 @@ from onesided.engine.fit import Watcher
 from onesided.jobs.settings import PathLike, data_name, names_in, nested
 from onesided.priors import PriorEstimate, agreement
 from onesided.run.config import data_config
+from onesided.run.encode import encode_data
 from onesided.run.load import load_data
 from onesided.run.prior import ESTIMATORS, bbe_prior, kernel_prior
 
@@ -77,6 +78,7 @@ def estimate_prior(
     monitor = monitor or Monitor()
     with monitor.phase("reading") as phase:
         loaded = load_data(data_config(given.get("data", {}), "configuration"), phase)
+        loaded = encode_data(loaded, seed)
     estimates = []
     for name in names:
         with monitor.phase(f"estimating by {name}") as phase:

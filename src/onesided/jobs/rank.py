@@ -36,7 +36,8 @@ def rank(
 
     Args:
         run: Folder of a finished run.
-        items: Folder of images, or CSV file with a column `path` or columns of numbers.
+        items: Folder of images or texts, or CSV file with a column `path` or with the columns
+            that the model was trained on.
         output: CSV file to write: path, score, rank, decision.
         top: Only the best so many are written; None writes all.
         page: HTML file with thumbnails of the best, if one is wanted.

@@ -1,5 +1,6 @@
 """From what a person gives to a job, to the settings of a run."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ PathLike = str | Path
 
 GOES_WITH = {
     "--data": ("--root",),
-    "--table": ("--test", "--tolerate", "--cache"),
-    "-p and -u": ("-p", "-u", "-n", "--test", "--tolerate", "--cache"),
+    "--table": ("--test", "--tolerate", "--cache", "--text", "--group"),
+    "-p and -u": ("-p", "-u", "-n", "--test", "--tolerate", "--cache", "--group"),
 }
 """Which flags say something about which kind of data."""
 
@@ -46,6 +47,22 @@ def training_flags(
         "prior": prior,
         "seed": seed,
     }
+
+
+def minutes_of(budget: str | float | None) -> float | None:
+    """Return the minutes that a budget such as 2min, 20min or 2h means; a number is minutes."""
+    if budget is None:
+        return None
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(s|sec|m|min|h|)\s*", str(budget).lower())
+    try:
+        number = float(match[1]) if match else 0.0
+    except ValueError:
+        number = 0.0
+    if match is None or not number > 0:
+        raise ConfigError(
+            f"The budget is {budget!r}; expected a time such as 90s, 2min, 20min or 2h."
+        )
+    return number * {"s": 1 / 60, "sec": 1 / 60, "h": 60.0}.get(match[2], 1.0)
 
 
 def nested(flags: Mapping[str, object]) -> Settings:
@@ -94,8 +111,8 @@ def data_name(
 def without_other_settings(from_file: Settings, said: Settings) -> Settings:
     """Return a file's settings without those of a data set or method that is not meant.
 
-    The positive classes of CIFAR-10 mean nothing in CIFAR-100, and NcPU's settings are
-    unknown to nnPU.
+    The positive classes of CIFAR-10 mean nothing in CIFAR-100, and Teacher's settings
+    are unknown to nnPU.
     """
     kept = dict(from_file)
     for part in ("data", "method", "backbone"):

@@ -87,15 +87,26 @@ def robust_alignment_loss(
     return 2 * _mean_over_pairs(distance, same_class)
 
 
+def predicted_pairs(probabilities: Float[Tensor, "batch 2"]) -> Bool[Tensor, "batch batch"]:
+    """Return which samples have the same predicted class, without gradient.
+
+    The set Q of Eq. 14 as the paper defines it, y~ = argmax f; a tie counts as negative.
+    """
+    negative, positive = probabilities.detach().unbind(dim=1)
+    predicted = positive > negative
+    return predicted[:, None] == predicted
+
+
 def same_class_pairs(
     probabilities: Float[Tensor, "batch 2"], *, threshold: float = 0.5
 ) -> Bool[Tensor, "batch batch"]:
-    """Return which samples the classifier puts into one class, without gradient.
+    """Return which samples the classifier's probabilities put into one class, without gradient.
 
-    The set Q of Eq. 14: pairs with f_i . f_j >= threshold, and each sample with itself.
-    At 0.5 this is "same predicted class"; a sample with a probability of exactly 0.5 pairs with
-    all. A lower threshold also admits pairs of opposite classes where the classifier is
-    uncertain (0.2 in the paper's plug-in study).
+    The set Q of the released code and of App. H (Eq. 37): pairs with f_i . f_j >= threshold, and
+    each sample with itself. At 0.5 this is "same predicted class", see `predicted_pairs`; only a
+    sample with a probability of exactly 0.5 differs: it pairs with all. A lower threshold also
+    admits pairs of opposite classes where the classifier is uncertain (0.2 in the paper's plug-in
+    study).
 
     Args:
         probabilities: Rows that sum to 1. Callers may write the known class of labelled

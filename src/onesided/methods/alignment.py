@@ -6,28 +6,33 @@ alignment loss pulls queries towards the keys of their own class. NcPU is this b
 with its pseudo targets; with uPU, nnPU or cross entropy it is the plug-in of Table 3.
 """
 
-from typing import Literal
+from typing import Literal, Self
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from onesided.core.batch import Augment, PUBatch
+from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.losses.alignment import (
     Bound,
     SelfPair,
     class_alignment_loss,
+    predicted_pairs,
     robust_alignment_loss,
+    same_class_pairs,
     self_alignment_loss,
 )
 from onesided.methods.base import EMBEDDING, MethodConfig
-from onesided.methods.shapes import Embeddings, PairMask, Scalar
+from onesided.methods.shapes import Embeddings, PairMask, RowIntegers, Scalar, TwoColumns
 from onesided.nets.heads import predictor, projector
 from onesided.nets.momentum import TargetNetwork
 from onesided.nets.standardise import Backbone
 
 Alignment = Literal["none", "self", "class", "robust"]
+Pairs = Literal["predicted", "probabilities", "labelled"]
 
 ALIGNED_VIEWS = {"query": Augment.STRONG, "key": Augment.STRONG}
 
@@ -40,22 +45,57 @@ class AlignmentConfig(MethodConfig):
     one class (Eq. 5); robust, all of one class, close pairs with larger gradients (Eq. 7)."""
     alignment_weight: float = Field(default=50.0, ge=0)
     """Weight of the alignment loss, w_r in Eq. 14."""
+    pairs: Pairs = "predicted"
+    """Which samples count as one class, in Q. predicted: those of one predicted class, labelled
+    positives too (paper). probabilities: f_i . f_j >= pair_threshold (released code, App. H).
+    labelled: as probabilities, but labelled positives and known negatives are sure of theirs."""
     pair_threshold: float = Field(default=0.5, ge=0, le=1)
-    """Agreement f_i . f_j from which two samples count as one class; 0.5 means the same
-    predicted class. The appendix study uses 0.2."""
+    """Agreement f_i . f_j from which two samples count as one class, where `pairs` goes by
+    probabilities. 0.5 means the same predicted class; the appendix study uses 0.2."""
     encoder_momentum: float = Field(default=0.99, ge=0, lt=1)
     """Momentum of the target network per step, eta."""
     bound: Bound = "similarity"
-    """What is kept inside [1e-4, 1 - 1e-4] before the square root: the similarity (paper) or
-    each coordinate of query and key (released code)."""
+    """What is kept inside [1e-4, 1 - 1e-4] before the square root: the similarity, which the paper
+    suggests for stability (it is no part of Eq. 7); each coordinate of query and key (released
+    code); or nothing (Eq. 7 as written)."""
     self_pair: SelfPair = "root"
     """A sample's pair with itself: under the root like every pair (paper), or plain (released)."""
     projector_width: int = Field(default=2048, ge=1)
     """Hidden units of the projector."""
 
+    @model_validator(mode="after")
+    def _use_the_threshold(self) -> Self:
+        if self.pairs == "predicted" and self.pair_threshold != 0.5:
+            raise ValueError(
+                f"pair_threshold = {self.pair_threshold:g} has no effect on pairs of one "
+                "predicted class. Give pairs = 'probabilities' too, or leave it out"
+            )
+        return self
+
+    def class_pairs(self, probability: TwoColumns, batch: PUBatch) -> PairMask:
+        """Return the pairs Q of this batch by the rule of `pairs`."""
+        if self.pairs == "predicted":
+            return predicted_pairs(probability)
+        if self.pairs == "labelled":
+            known = as_known(torch.zeros_like(batch.row), batch)
+            certain = F.one_hot(known, 2).to(probability)
+            probability = torch.where(batch.unlabelled[:, None], probability, certain)
+        return same_class_pairs(probability, threshold=self.pair_threshold)
+
     def budget_learning_rate(self) -> float:
         """Return a small rate with alignment, because w_r multiplies the gradients."""
         return super().budget_learning_rate() if self.alignment == "none" else 0.002
+
+
+def self_pairs(batch: PUBatch) -> PairMask:
+    """Return the pairs of every sample with itself: all there is during a warm-up."""
+    return torch.eye(len(batch.row), dtype=torch.bool, device=batch.row.device)
+
+
+def as_known(label: RowIntegers, batch: PUBatch) -> RowIntegers:
+    """Return the labels, corrected for labelled positives and known negatives."""
+    corrected = label.masked_fill(batch.labelled, POSITIVE)
+    return corrected if batch.negative is None else corrected.masked_fill(batch.negative, NEGATIVE)
 
 
 class AlignmentBranch(nn.Module):
@@ -87,6 +127,11 @@ class AlignmentBranch(nn.Module):
         self.target.follow(backbone, self.projector, momentum=momentum)
         features, key = self.target.layers(samples)
         return features, F.normalize(key.float(), dim=1)
+
+    def weighted_loss(self, query: Embeddings, key: Embeddings, same_class: PairMask) -> Scalar:
+        """Return w_r times the alignment loss; 0 without alignment, whose queries still vote."""
+        w_r = 0.0 if self.config.alignment == "none" else self.config.alignment_weight
+        return w_r * self.loss(query, key, same_class)
 
     def loss(self, query: Embeddings, key: Embeddings, same_class: PairMask) -> Scalar:
         """Return the alignment loss of the settings (Eq. 4, 5 or 7), without its weight."""

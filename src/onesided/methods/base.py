@@ -196,6 +196,9 @@ class MethodConfig(Config):
     uses_negatives: ClassVar[bool] = False
     """Whether known negatives may be training rows. Methods without it count every row that is
     not labelled as a random sample of the unlabelled pool, so known negatives are left out."""
+    trains_backbone: ClassVar[bool] = True
+    """False where the method builds no network, so that the backbone's size says nothing of the
+    work."""
     card: ClassVar[Card]
 
     def build(self, facts: DataFacts, backbone: Backbone) -> Method:
@@ -222,6 +225,10 @@ class MethodConfig(Config):
     def for_budget(self, epochs: int) -> "MethodConfig":
         """Return settings for a run of this many epochs. Default: unchanged."""
         return self
+
+    def notice(self, epochs: int) -> str | None:
+        """Return what a person should know about a run of this many epochs. Default: nothing."""
+        return None
 
 
 class VariantConfig(MethodConfig):

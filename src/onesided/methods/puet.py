@@ -68,6 +68,7 @@ class PUETConfig(MethodConfig):
     """A node of at most this many samples is not split; its children may be smaller."""
 
     needs: ClassVar[Needs] = Needs(prior=True)
+    trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="PUET",
         summary="Extremely randomised trees that reduce the PU risk, on raw numbers or pixels.",

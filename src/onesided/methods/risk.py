@@ -17,7 +17,6 @@ from onesided.core.batch import DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
 from onesided.core.config import Settings
 from onesided.core.labels import POSITIVE
-from onesided.losses.alignment import same_class_pairs
 from onesided.losses.classification import (
     balanced_cross_entropy,
     margin,
@@ -36,7 +35,14 @@ from onesided.losses.risk import (
     risk_parts,
     upu_risk,
 )
-from onesided.methods.alignment import ALIGNED_VIEWS, Alignment, AlignmentBranch, AlignmentConfig
+from onesided.methods.alignment import (
+    ALIGNED_VIEWS,
+    Alignment,
+    AlignmentBranch,
+    AlignmentConfig,
+    Pairs,
+    self_pairs,
+)
 from onesided.methods.base import Card, GradientMethod, Needs, short_training
 from onesided.methods.logged import logs
 from onesided.methods.shapes import PairMask, RowIntegers, RowMask, RowValues, Scalar, TwoColumns
@@ -81,6 +87,10 @@ class RiskConfig(AlignmentConfig):
 
     alignment: Alignment = "none"
     """Representation learning beside the risk: none, self, class or robust (NoiSNCL)."""
+    pairs: Pairs = "probabilities"
+    """Which samples count as one class: those whose probabilities agree, f_i . f_j >=
+    pair_threshold (the paper's plug-in study, App. H); those of one predicted class, predicted;
+    or labelled, by probabilities with labelled positives on their own side."""
     warmup_epochs: int = Field(default=30, ge=0)
     """Epochs in which alignment pairs are self pairs only."""
     entropy_weight: float = Field(default=0.0, ge=0)
@@ -154,10 +164,10 @@ class RiskMethod(GradientMethod):
     def _same_class(self, logits: TwoColumns, batch: PUBatch, clock: Clock) -> PairMask:
         """Return pairs of one class: the true one where the method has it, else the predicted."""
         if clock.epoch < self.config.warmup_epochs:
-            return torch.eye(len(logits), dtype=torch.bool, device=logits.device)
+            return self_pairs(batch)
         if batch.truth is not None:
             return batch.truth[:, None] == batch.truth[None, :]
-        return same_class_pairs(logits.softmax(dim=1), threshold=self.config.pair_threshold)
+        return self.config.class_pairs(logits.softmax(dim=1), batch)
 
 
 class CEConfig(RiskConfig):

@@ -90,6 +90,19 @@ class AucSpread:
         low, high = float(expit(self.centre - half_width)), float(expit(self.centre + half_width))
         return min(low, self.value), max(high, self.value)
 
+    def less(self, optimism: float) -> "AucSpread":
+        """Return the AUC lowered by an optimism, which also widens its interval.
+
+        The optimism is itself an estimate, as uncertain as it is large.
+        """
+        if optimism == 0:
+            return self
+        value = max(self.value - optimism, 0.0)
+        inside = min(max(float(expit(self.centre)) - optimism, 1e-9), 1 - 1e-9)
+        slope = inside * (1 - inside)
+        own = self.error * float(expit(self.centre) * (1 - expit(self.centre)))
+        return AucSpread(value, float(logit(inside)), float(np.hypot(own, optimism)) / slope)
+
     def draws(self, rng: np.random.Generator) -> Draws:
         """Draw possible true AUCs."""
         drawn: Draws = expit(self.centre + self.error * rng.standard_normal(DRAWS))

@@ -114,6 +114,7 @@ def evaluate_pu(
     prior: float | None = None,
     prior_interval: Interval | None = None,
     labelled_share: float | None = None,
+    optimism: float = 0.0,
     coverage: float = 0.95,
     prior_origin: str | None = None,
     no_prior: str = NO_PRIOR,
@@ -131,6 +132,8 @@ def evaluate_pu(
             counts as exactly known.
         labelled_share: Share of labelled items in the whole single set. Needed where P
             and U were held out at different rates; taken from the scores otherwise.
+        optimism: By how much the proxy AUC is too high because the model was chosen among
+            several by it, see `metrics.selection`.
         coverage: How often the intervals should hold the truth.
         prior_origin: Id of the assumption that says where the prior comes from, such as
             "own_scores" for one that was estimated on these same scores.
@@ -144,7 +147,7 @@ def evaluate_pu(
         positives=len(positive_scores),
         called=int(np.count_nonzero(unlabelled_scores > threshold)),
         unlabelled=len(unlabelled_scores),
-        proxy=auc_spread(positive_scores, unlabelled_scores),
+        proxy=auc_spread(positive_scores, unlabelled_scores).less(optimism),
     )
     measured, derived = _measured(counts, coverage), _derived(counts, setting)
     alarm = degenerate(counts.share, counts.recall)

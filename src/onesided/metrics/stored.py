@@ -111,3 +111,31 @@ def _old_prior(stored: Json) -> Figure:
     low, high = number(stored.get("low")), number(stored.get("high"))
     interval = None if low is None or high is None else (low, high)
     return prior_figure(number(stored.get("value")), interval, origin=prior_origin(stored))
+
+
+def search_sentence(result: Json) -> str:
+    """Return why a search kept its model, in plain words; nothing where there was no search."""
+    rows = [table(row) for row in listed(result.get("leaderboard"))]
+    tried = [row for row in rows if number(row.get("proxy_auc")) is not None]
+    won = next((row for row in tried if row.get("won")), None)
+    if won is None:
+        return ""
+    count = sum(int(number(row.get("tried")) or 1) for row in tried)
+    words = str(won.get("words"))
+    kept = f"{words[:1].upper()}{words[1:]} was kept: "
+    every = max(number(row.get("folds")) or 0.0 for row in tried)
+    whole = [row for row in tried if number(row.get("folds")) == every] or tried
+    best = max(whole, key=lambda row: number(row.get("proxy_auc")) or 0.0)
+    if best is won:
+        kept += "it has the highest proxy AUC."
+    else:
+        kept += (
+            f"it is simpler than {best.get('words')}, which is not better by more than chance "
+            "explains."
+        )
+    optimism = number(result.get("optimism")) or 0.0
+    return (
+        f"{count} models were tried, each on items that it was not trained on. {kept} Because the "
+        f"best of several is partly lucky, its proxy AUC is lowered by {optimism:.3f} in the "
+        "figures."
+    )

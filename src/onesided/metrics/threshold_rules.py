@@ -54,6 +54,7 @@ class ThresholdRule:
 
 
 HALF = ThresholdRule("fixed", 0.5)
+BY_PRIOR = ThresholdRule("prior")
 
 
 def parse_rule(given: object) -> ThresholdRule:

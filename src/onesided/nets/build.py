@@ -18,16 +18,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from torch import nn
 
 from onesided.core import rng
-from onesided.core.config import Config
+from onesided.core.config import Config, nearest
 from onesided.core.errors import ConfigError, ContractError
-from onesided.nets.efficientnet import EfficientNetLite0, from_published, working_size
+from onesided.nets.efficientnet import (
+    EfficientNetLite0,
+    channels_in_words,
+    from_published,
+    working_size,
+)
+from onesided.nets.external import (
+    KINDS,
+    build_external,
+    is_external,
+    load_network,
+    place_of,
+)
 from onesided.nets.mlp import MLP
 from onesided.nets.pretrained import (
     content_hash,
@@ -42,6 +54,7 @@ from onesided.nets.small import SmallNetwork
 from onesided.nets.standardise import Backbone, Normalisation, Numbers, Standardise
 
 SMALLEST_SIDE = 4
+NAMES = ("auto", "small", "resnet18", "resnet34", "mlp", "efficientnet_lite0")
 
 # All threads share the global generator: only one at a time may change its state.
 _global_generator = threading.RLock()
@@ -50,8 +63,10 @@ _global_generator = threading.RLock()
 class BackboneConfig(Config):
     """Which backbone, how wide, with or without BatchNorm, and its initial weights."""
 
-    name: Literal["auto", "small", "resnet18", "resnet34", "mlp", "efficientnet_lite0"] = "auto"
-    """Backbone; auto takes mlp for vectors and small for images. resnet18 is the paper's."""
+    name: str = "auto"
+    """Backbone: auto, small, resnet18, resnet34, mlp or efficientnet_lite0; auto takes mlp for
+    vectors and small for images, and resnet18 is the paper's. hf:FOLDER (a model of the library
+    transformers, or its name on the hub) and onnx:FILE are frozen ones of others."""
     width: float = Field(default=1.0, gt=0, le=16)
     """Multiplier of the layers' widths, for small and mlp; the others are as published."""
     normalisation: Normalisation = "batch"
@@ -65,7 +80,30 @@ class BackboneConfig(Config):
     resize: int = Field(default=0, ge=0, le=1024)
     """Shorter side to which efficientnet_lite0 resizes images; 0 chooses by their size."""
 
+    content: str = ""
+    """Hash of the network that hf: or onnx: named, in model.json; a run computes it."""
+
     renamed: ClassVar[Mapping[str, str]] = {"trained": "freeze (true instead of head)"}
+
+    @field_validator("name")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name in NAMES or is_external(name):
+            return name
+        kinds = " or ".join(f"{kind}:…" for kind in KINDS)
+        raise ValueError(
+            f"there is no backbone '{name}'; choose {', '.join(NAMES)}, {kinds}"
+            f"{nearest(name, NAMES)}"
+        )
+
+    @model_validator(mode="after")
+    def _networks_of_others_are_frozen(self) -> "BackboneConfig":
+        if is_external(self.name) and (not self.freeze or self.weights != "auto"):
+            raise ValueError(
+                f"{self.name} is used frozen and brings its weights; add --freeze and leave out "
+                "--weights"
+            )
+        return self
 
     @model_validator(mode="after")
     def _published_networks_are_as_published(self) -> "BackboneConfig":
@@ -84,7 +122,7 @@ class BackboneConfig(Config):
                 f"there are no published weights for {self.name}; give a .safetensors file with "
                 "--weights, or choose --backbone efficientnet_lite0"
             )
-        if self.freeze and self._origin == "none":
+        if self.freeze and self._origin == "none" and not is_external(self.name):
             raise ValueError(
                 "a frozen backbone needs pretrained weights; choose "
                 "--backbone efficientnet_lite0, or give a .safetensors file with --weights"
@@ -103,6 +141,8 @@ class BackboneConfig(Config):
 
     def weights_file(self) -> Path | None:
         """Return the file of the initial weights, or None where they are drawn."""
+        if is_external(self.name):
+            load_network(self.name)  # or say why it cannot be
         match self._origin:
             case "none":
                 return None
@@ -115,8 +155,18 @@ class BackboneConfig(Config):
         """Return the network that learns: this one, or the head on its features."""
         return BackboneConfig(name="mlp") if self.freeze else self
 
+    def from_scratch(self) -> "BackboneConfig":
+        """Return the small network without pretrained weights, for images."""
+        return BackboneConfig(name="small", width=0.25)
+
     def for_samples(self, sample_shape: Sequence[int]) -> "BackboneConfig":
-        """Return these settings with `resize` chosen for samples of this shape."""
+        """Return these settings as a model file keeps them: what was chosen is written out.
+
+        That is `resize` for samples of this shape; of a network of others, where it is and what.
+        """
+        if is_external(self.name):
+            content = load_network(self.name).content
+            return self.model_copy(update={"name": place_of(self.name), "content": content})
         if self.name != "efficientnet_lite0" or len(sample_shape) != 3:
             return self
         _, height, width = sample_shape
@@ -129,6 +179,10 @@ class BackboneConfig(Config):
         these settings existed keep their identity.
         """
         settings = self.model_dump(mode="json")
+        del settings["content"]
+        if is_external(self.name):
+            kind = self.name.partition(":")[0]
+            return settings | {"name": kind, "weights": load_network(self.name).content}
         start = {key: settings.pop(key) for key in ("weights", "resize")}
         start["trained"] = "head" if settings.pop("freeze") else "all"  # the setting's old name
         file = self.weights_file()
@@ -144,7 +198,13 @@ class BackboneConfig(Config):
             words += f" with weights of {origin}"
         if self.name == "efficientnet_lite0" and len(sample_shape) == 3:
             height, width = working_size(sample_shape[1], sample_shape[2], self.resize)
-            words += f" at {height}x{width} pixels"
+            words += f" at {height}x{width} pixels{channels_in_words(sample_shape[0])}"
+        if is_external(self.name):
+            network = load_network(self.name)
+            height, width = network.size
+            numbers = "/".join(f"{value:.3g}" for value in (*network.mean, *network.std))
+            words += f" at {height}x{width} pixels, standardised by {numbers}"
+            words += channels_in_words(sample_shape[0])
         return f"{words}, frozen under a head" if self.freeze else words
 
 
@@ -164,6 +224,10 @@ def build_backbone(
             enough for a network whose weights are then loaded from a file.
     """
     shape = _checked(sample_shape)
+    if is_external(config.name):
+        if len(shape) != 3:
+            raise ConfigError(f"The backbone {config.name} takes images, and these are vectors.")
+        return build_external(config.name, shape[0], config.content)
     standardise = Standardise(mean, std)
     if standardise.channels != shape[0]:
         raise ConfigError(

@@ -9,14 +9,21 @@ Differs: no dropout and no stochastic depth, which draw from the global generato
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from onesided.nets.standardise import Backbone, Standardise, global_average, reset_layers
+from onesided.nets.folded import SHALLOW, FoldedConvolution, Maps, NextMaps, batch_of, few_images
+from onesided.nets.standardise import (
+    Backbone,
+    Inference,
+    Standardise,
+    global_average,
+    reset_layers,
+)
 
 STEM, FEATURES = 32, 1280
 # Repeats, kernel, stride of the first, expansion, channels (Table 1 of the EfficientNet paper).
@@ -118,6 +125,17 @@ class EfficientNetLite0(Backbone):
         resized = resize(samples, self.size).contiguous(memory_format=torch.channels_last)
         return global_average(self.head(self.blocks(self.stem(resized))))
 
+    def extra_repr(self) -> str:
+        """Return the working size, which decides features and is no weight."""
+        return f"size={self.size}"
+
+    def inference(self) -> Inference:
+        """Return the same features on a CPU, faster; elsewhere those of the network as it is."""
+        if self.standardise.mean.device.type != "cpu":
+            return super().inference()
+        folded = FoldedEfficientNet(self)
+        return Inference(folded, batch=folded.batch, in_threads=True)
+
     def reset_parameters(self) -> None:
         """Draw convolutions as normal by their outputs per group, as published."""
 
@@ -129,13 +147,67 @@ class EfficientNetLite0(Backbone):
         reset_layers(self, draw)
 
 
+class FoldedBlock:
+    """An inverted bottleneck whose layers are folded."""
+
+    def __init__(self, layers: Sequence[FoldedConvolution], *, has_shortcut: bool) -> None:
+        self.layers, self.has_shortcut = layers, has_shortcut
+
+    def __call__(self, maps: Maps) -> NextMaps:
+        """Return the narrow maps."""
+        narrow = maps
+        for layer in self.layers:
+            narrow = layer(narrow)
+        return narrow.add_(maps) if self.has_shortcut else narrow
+
+
+class FoldedEfficientNet:
+    """The features of a frozen EfficientNet-Lite0, as `EfficientNetLite0` computes them.
+
+    Args:
+        network: In evaluation mode; later changes of its weights are not seen.
+    """
+
+    def __init__(self, network: EfficientNetLite0) -> None:
+        self.standardise, self.size = network.standardise, network.size
+        few, many = self.few, self.batch = few_images(network.size), batch_of(network.size)
+        stem = FoldedConvolution(network.stem, network.size, few)
+        size, blocks = stem.outputs, []
+        for number, block in enumerate(network.blocks):
+            assert isinstance(block, InvertedBottleneck)
+            parts = (block.expand, block.depthwise, block.project)
+            layers = []
+            for part in parts[isinstance(block.expand, nn.Identity) :]:
+                layers.append(FoldedConvolution(part, size, few if number < SHALLOW else many))
+                size = layers[-1].outputs
+            blocks.append(FoldedBlock(layers, has_shortcut=block.has_shortcut))
+        self.shallow = [stem, *blocks[:SHALLOW]]
+        self.deep = [*blocks[SHALLOW:], FoldedConvolution(network.head, size, many)]
+
+    def __call__(self, samples: Maps) -> Float[Tensor, "b 1280"]:
+        """Return one feature vector per image in [0, 1]."""
+        # First the memory format: resizing is faster with channels last.
+        images = self.standardise(samples.contiguous(memory_format=torch.channels_last))
+        resized = resize(images, self.size).contiguous(memory_format=torch.channels_last)
+        maps = torch.cat([_through(self.shallow, few) for few in resized.split(self.few)])
+        return global_average(_through(self.deep, maps))
+
+
+def _through(layers: Sequence[Callable[[Tensor], Tensor]], maps: Maps) -> NextMaps:
+    for layer in layers:
+        maps = layer(maps)
+    return maps
+
+
 def resize(
     images: Float[Tensor, "b c h w"], size: tuple[int, int]
 ) -> Float[Tensor, "b c rows columns"]:
     """Return the images at another size, bilinear; smoothed first where they shrink."""
     if tuple(images.shape[2:]) == size:
         return images
-    return F.interpolate(images, size=size, mode="bilinear", antialias=True)
+    # Smoothing changes nothing where both sides grow, and takes twice as long.
+    shrinks = size[0] < images.shape[2] or size[1] < images.shape[3]
+    return F.interpolate(images, size=size, mode="bilinear", antialias=shrinks)
 
 
 def working_size(height: int, width: int, shorter: int = 0) -> tuple[int, int]:
@@ -189,6 +261,15 @@ def stem_for_channels(
         return weight.repeat(1, groups, 1, 1) / groups
     grey = weight.sum(dim=1, keepdim=True)
     return grey.repeat(1, channels, 1, 1) / channels
+
+
+def channels_in_words(channels: int) -> str:
+    """Return what a network for colour photographs does with this many channels; "" for three."""
+    if channels == 3:
+        return ""
+    if channels % 3 == 0:
+        return f", the mean of {channels // 3} stacked RGB images"
+    return ", grey as three equal colours" if channels == 1 else f", {channels} channels as grey"
 
 
 def _convolution(

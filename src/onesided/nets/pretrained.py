@@ -1,7 +1,7 @@
 """Pretrained weights: found, read without executing anything, and checked against the network.
 
-They come from the extra `pretrained`, a package that holds EfficientNet-Lite0's ImageNet
-weights (Apache-2.0), or from a safetensors file of the user.
+They come from a package that every installation has, which holds EfficientNet-Lite0's ImageNet
+weights (Apache-2.0) and needs no other, or from a safetensors file of the user.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ UNREADABLE = (pickle.UnpicklingError, RuntimeError, EOFError, OSError)
 
 
 def published_file() -> Path:
-    """Return the file of EfficientNet-Lite0's weights in the extra, or say how to install it."""
+    """Return the file of EfficientNet-Lite0's weights, or say how to install it."""
     try:
         package = library(PACKAGE, "The backbone efficientnet_lite0 with its published weights")
     except MissingLibrary as error:

@@ -1,6 +1,8 @@
 """What all backbones share: preprocessing as the first layer, width and normalisation."""
 
+import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -19,6 +21,10 @@ tests that two processes equal one to the last digit need networks without it.""
 Numbers = ArrayLike | Sequence[float] | Tensor
 """One number per channel or feature. Tuples are listed separately, because numpy's ArrayLike
 does not include them in checks at run time."""
+
+
+FORMAT = 1
+"""Version of the mathematics from images to features; another one makes stored features unknown."""
 
 
 class Standardise(nn.Module):
@@ -79,6 +85,23 @@ def _numbers(values: Numbers) -> Float32[np.ndarray, "..."]:
     return np.array(values, dtype=np.float32)
 
 
+@dataclass(frozen=True)
+class Inference:
+    """How a frozen backbone computes features.
+
+    Attributes:
+        features: From images in [0, 1], or vectors, to one feature vector each.
+        batch: How many to give it at once.
+        in_threads: Whether each thread should take a batch of its own, because the function does
+            not depend on the network's mode and is made of many small steps. Otherwise one batch
+            follows the other, and torch divides the work inside.
+    """
+
+    features: Callable[[Tensor], Tensor]
+    batch: int = 64  # the first layers hold a hundred times as much as an image
+    in_threads: bool = False
+
+
 class Backbone(nn.Module):
     """A network from samples to features: standardise, then `features`.
 
@@ -111,6 +134,22 @@ class Backbone(nn.Module):
 
         `samples` are some plain training samples, without their labels.
         """
+
+    def inference(self) -> Inference:
+        """Return the fastest way to its features with the weights it has now, as evaluated."""
+        return Inference(self)
+
+    def identity(self) -> str:
+        """Return a hash of all that decides features: the network, its settings and weights.
+
+        Settings that are no tensors are those that the network prints (`extra_repr`).
+        """
+        digest = hashlib.sha256(f"{FORMAT} {type(self).__name__}({self.extra_repr()})".encode())
+        for name, tensor in sorted(self.state_dict().items()):
+            values = tensor.detach().cpu().contiguous()
+            digest.update(f" {name} {values.dtype} {tuple(values.shape)} ".encode())
+            digest.update(values.flatten().view(torch.uint8).numpy().data)
+        return digest.hexdigest()
 
     def reset_parameters(self) -> None:
         """Draw all weights anew from torch's current generator."""

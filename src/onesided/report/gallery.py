@@ -26,8 +26,8 @@ GROUP_WORDS = {
 }
 """Group of thumbnails to its title and note."""
 
-Item = tuple[str, float, np.ndarray | None]
-"""Name, score from 0 to 1, and (H, W, C) of uint8; None for an item that is no picture."""
+Item = tuple[str, float, np.ndarray | str | None]
+"""Name, score from 0 to 1, and (H, W, C) of uint8 or a text; None for mere numbers."""
 
 
 def gallery(items: Iterable[Item], *, ranked: bool = False) -> Markup:
@@ -37,9 +37,10 @@ def gallery(items: Iterable[Item], *, ranked: bool = False) -> Markup:
             "name": name,
             "last_part": name.rstrip("/").rpartition("/")[2] or name,
             "score": f"{score:.3f}",
-            "picture": None if pixels is None else thumbnail(pixels),
+            "picture": thumbnail(seen) if isinstance(seen, np.ndarray) else None,
+            "text": seen if isinstance(seen, str) else None,
         }
-        for name, score, pixels in items
+        for name, score, seen in items
     ]
     return render("report/web/gallery.html", items=shown, ranked=ranked, small=SMALL_IMAGE)
 
@@ -48,6 +49,7 @@ def galleries(run: RunFiles) -> Markup:
     """Return the groups of items that a run chose to show."""
     groups = []
     for group, some in run.thumbnails.items():
-        items = zip(some.names, some.scores.tolist(), some.images[:MOST_THUMBNAILS], strict=False)
+        seen = some.images[:MOST_THUMBNAILS]
+        items = list[Item](zip(some.names, some.scores.tolist(), seen, strict=False))
         groups.append((*GROUP_WORDS[group], gallery(items)))
     return render("report/web/galleries.html", groups=groups)

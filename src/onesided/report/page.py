@@ -47,6 +47,8 @@ def render(run: RunFiles) -> str:
         style_attributes=True,
         name=run.name,
         method=run.result.get("method", "unknown method"),
+        title_of_method=run.result.get("title") or run.result.get("method", "unknown method"),
+        summary=run.result.get("summary", ""),
         headline=headline(run, found),
         lede=lede(run, found),
         alarm=run.degenerate,
@@ -64,6 +66,7 @@ def _sections(run: RunFiles, found: Mapping[str, Figure]) -> list[tuple[str, str
     parts = (
         ("trust", "How far to trust it", tables.cards(found)),
         ("truth", "Estimate and truth", tables.truth(run, found)),
+        ("leaderboard", "What was tried", tables.leaderboard(run)),
         ("comparison", "Comparison", tables.comparison(run)),
         ("items", "What it found", galleries(run)),
         ("scores", "How it decides", score_plots(run)),

@@ -14,7 +14,7 @@ from onesided.storage.atomic import write_text
 def write_ranking_page(
     path: Path, *, title: str, headline: str, lede: str, items: Iterable[Item]
 ) -> None:
-    """Write one self-contained page, complete or not at all; pictures are (C, H, W) of uint8."""
+    """Write one self-contained page, complete or not at all; pictures are texts or (C, H, W)."""
     shown = ((name, score, _pixels(picture)) for name, score, picture in items)
     page = document(
         "report/web/ranking.html",
@@ -27,8 +27,8 @@ def write_ranking_page(
     write_text(path, page)
 
 
-def _pixels(picture: np.ndarray | None) -> np.ndarray | None:
-    """Return (H, W, 1 or 3) of the channels that can be shown."""
-    if picture is None:
-        return None
+def _pixels(picture: np.ndarray | str | None) -> np.ndarray | str | None:
+    """Return (H, W, 1 or 3) of the channels that can be shown; a text stays what it is."""
+    if picture is None or isinstance(picture, str):
+        return picture
     return np.ascontiguousarray(picture[shown_channels(len(picture))].transpose(1, 2, 0))

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float, Float64, Int64, UInt8
 
 from onesided.core.errors import DataError, DataNotFound
+from onesided.core.former import result_today
 from onesided.metrics.stored import Json, degenerate_reason, listed, number, numbers, table
 
 GROUPS = ("top", "threshold", "bottom", "doubted")
@@ -55,9 +56,9 @@ class RankedPool:
 
 @dataclass(frozen=True)
 class Thumbnails:
-    """A few images with their scores and names, in the order in which they are shown."""
+    """A few images, or texts, with their scores and names, in the order in which they are shown."""
 
-    images: UInt8[np.ndarray, "n height width channels"]
+    images: UInt8[np.ndarray, "n height width channels"] | tuple[str, ...]
     scores: Float64[np.ndarray, "n"]
     names: tuple[str, ...]
 
@@ -104,7 +105,8 @@ def read_run(run: Path) -> RunFiles:
         DataNotFound: There is no such folder, or its run is not finished.
         DataError: `result.json` is there but damaged.
     """
-    result = _read_result(run)
+    raw = _read_result(run)
+    result = result_today(raw)
     notes: list[str] = []
     arrays = _optional(run / "report.npz", _read_arrays, dict[str, np.ndarray](), notes)
     comparison = _optional(run / "compare.json", _read_json, None, notes)
@@ -118,7 +120,7 @@ def read_run(run: Path) -> RunFiles:
         positive_scores=_positive_scores(arrays),
         thumbnails=_thumbnails(arrays, notes),
         embedding=_embedding(arrays, notes),
-        comparison=tuple(row for row in listed(comparison) if isinstance(row, dict)),
+        comparison=_compared(run, listed(comparison), raw),
         notes=tuple(notes),
     )
 
@@ -152,6 +154,21 @@ def _optional(
     except UNREADABLE as error:
         notes.append(f"{path.name} could not be read ({error}); what is made from it is left out.")
         return otherwise
+
+
+def _compared(run: Path, rows: Sequence[object], own: Json) -> tuple[Json, ...]:
+    """Return the rows of a comparison under the names that their methods have today."""
+    compared = []
+    for row in rows:
+        if not isinstance(row, dict):
+            continue
+        if "variant" not in row:  # as early versions wrote it: the run itself knows
+            beside = run / "compare" / str(row.get("method")).replace("/", "") / "result.json"
+            same = all(row.get(key) == own.get(key) for key in ("method", "seed"))
+            result = own if same else table(_optional(beside, _read_json, None, []))
+            row = {**row, "variant": result.get("variant")}
+        compared.append(result_today(row))
+    return tuple(compared)
 
 
 def _read_json(path: Path) -> object:
@@ -212,21 +229,24 @@ def _thumbnails(arrays: Mapping[str, np.ndarray], notes: list[str]) -> dict[str,
     found = {}
     for group in GROUPS:
         images, scores, names = (arrays.get(f"{group}_{x}") for x in ("images", "scores", "names"))
+        images = arrays.get(f"{group}_texts") if images is None else images
         if images is None or scores is None or names is None or images.size == 0:
             continue
         if not _are_thumbnails(images, scores, names):
             shapes = ", ".join(f"{part.dtype} {part.shape}" for part in (images, scores, names))
             notes.append(
-                f"report.npz: {group} should hold uint8 images (n, H, W, 1 or 3), "
+                f"report.npz: {group} should hold uint8 images (n, H, W, 1 or 3) or n texts, "
                 f"n scores and n names; got {shapes}. They are left out."
             )
             continue
-        found[group] = Thumbnails(images, scores.astype(np.float64), tuple(map(str, names)))
+        shown = tuple(map(str, images)) if images.dtype.kind == "U" else images
+        found[group] = Thumbnails(shown, scores.astype(np.float64), tuple(map(str, names)))
     return found
 
 
 def _are_thumbnails(images: np.ndarray, scores: np.ndarray, names: np.ndarray) -> bool:
     pictures = images.dtype == np.uint8 and images.ndim == 4 and images.shape[3] in (1, 3)
+    pictures = pictures or (images.dtype.kind == "U" and images.ndim == 1)
     labelled = scores.dtype.kind in "fiu" and names.dtype.kind == "U"
     return pictures and labelled and scores.shape == names.shape == images.shape[:1]
 

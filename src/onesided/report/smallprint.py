@@ -22,7 +22,8 @@ SCENARIOS = {
 }
 
 FACTS = {
-    "method": "Method",
+    "title": "Method",
+    "method": "Its name in commands",
     "variant": "Variant",
     "data": "Data",
     "scenario": "How the data was collected",

@@ -10,9 +10,19 @@ from markupsafe import Markup
 from onesided.metrics import words
 from onesided.metrics.figure import Figure
 from onesided.metrics.registry import FIGURES, assumption, entry, shown
-from onesided.metrics.stored import Json, degenerate_reason, number, numbers, read_figures
+from onesided.metrics.stored import (
+    Json,
+    degenerate_reason,
+    listed,
+    number,
+    numbers,
+    read_figures,
+    search_sentence,
+    table,
+)
 from onesided.pages.render import render
 from onesided.report.runfiles import RunFiles
+from onesided.report.smallprint import duration
 
 # Limits that keep the page small when a file is absurdly long.
 MOST_ROWS = 200
@@ -89,6 +99,34 @@ def comparison(run: RunFiles) -> Markup:
             for row, values in rows
         ],
     )
+
+
+def leaderboard(run: RunFiles) -> Markup:
+    """Return what a search tried, best first, and why the model that was kept is believable."""
+    rows = [row for row in map(table, listed(run.result.get("leaderboard"))) if numbers(row)]
+    if not rows:
+        return Markup()
+    return render(
+        "report/web/leaderboard.html",
+        sentence=search_sentence(run.result),
+        rows=[
+            {
+                "words": row.get("words", row.get("name", "")),
+                "won": row.get("won") is True,
+                "auc": words.number_text("proxy_auc", number(row.get("proxy_auc"))),
+                "low": words.number_text("proxy_auc", number(row.get("low"))),
+                "high": words.number_text("proxy_auc", number(row.get("high"))),
+                "folds": _folds(row, run.result),
+                "seconds": duration(number(row.get("seconds")) or 0.0),
+            }
+            for row in rows[:MOST_ROWS]
+        ],
+    )
+
+
+def _folds(row: Json, result: Json) -> str:
+    done, every = number(row.get("folds")), number(result.get("folds"))
+    return f"{done or 0:.0f}" + ("" if done == every else ", given up")
 
 
 def _measurements(row: Json) -> dict[tuple[str, str], str]:

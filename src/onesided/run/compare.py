@@ -15,7 +15,7 @@ from onesided.storage.atomic import write_json
 
 COMPARED = "compare"
 """Folder inside a run's folder that holds one run for each method beside it."""
-KEPT = ("method", "seed", "test", "pu", "seconds")
+KEPT = ("method", "variant", "seed", "test", "pu", "seconds")
 
 
 def check_compared(names: Sequence[str], main: str) -> None:
@@ -35,7 +35,8 @@ def baseline_settings(given: Mapping[str, Any], name: str) -> Settings:
 
 def comparison_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of a table of runs, one per `result.json`."""
-    return [{key: result[key] for key in KEPT} for result in results]
+    # The results of early versions name no variant.
+    return [{key: result[key] for key in KEPT if key in result} for result in results]
 
 
 def write_comparison(folder: Path, results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -13,15 +13,18 @@ from pydantic import Field
 
 from onesided.core.config import Config, Settings, nearest
 from onesided.core.errors import ConfigError
+from onesided.core.former import first_names, method_today
+from onesided.data.columns.cells import ColumnKind
 from onesided.data.problem.dataset import Scenario
 from onesided.data.problem.split import SplitRecipe
 from onesided.data.read.images import Size
 from onesided.data.sources import source_named
 from onesided.engine.train_config import TrainConfig
-from onesided.methods import method_named
+from onesided.methods import AUTO, method_named
 from onesided.methods.base import MethodConfig
-from onesided.metrics.threshold_rules import HALF, ThresholdRule, parse_rule
+from onesided.metrics.threshold_rules import BY_PRIOR, HALF, ThresholdRule, parse_rule
 from onesided.nets.build import BackboneConfig
+from onesided.run.default_method import DEFAULT_METHOD
 from onesided.storage.names import printable
 
 Prior = float | Literal["auto", "km2", "km1", "truth"]
@@ -50,7 +53,13 @@ class OwnConfig(Config):
     test_folder: str | None = None
     """Folder with two folders `positive` and `negative`, for reporting."""
     table: str | None = None
-    """CSV file with columns path and label, or label and numbers."""
+    """CSV file with columns path and label, or label and columns to learn from."""
+    kinds: dict[str, ColumnKind] | None = None
+    """Kinds of columns of the table (number, category, boolean, date, text) by their names, where
+    they are not to be found out."""
+    group: str | None = None
+    """Column of the table whose rows of one value are never both trained on and held out; for
+    folders `parent`, the folder that a file lies in."""
     image_size: int = Field(default=0, ge=0, le=1024)
     """Side to which images are resized; 0 chooses from the data."""
     largest_side: int = Field(default=128, ge=8, le=1024)
@@ -134,7 +143,7 @@ class RunConfig:
         for table in EXAMPLES:
             _check_table(table, settings.get(table, {}), where)
         method = dict(settings.get("method", {}))
-        name = str(method.pop("name", "ncpu"))
+        name = str(method.pop("name", DEFAULT_METHOD))
         return cls(
             data=data_config(settings.get("data", {}), where),
             method_name=name,
@@ -145,7 +154,7 @@ class RunConfig:
             train=TrainConfig.from_settings(settings.get("train", {}), f"{where} [train]"),
             prior=check_prior(settings.get("prior", "auto")),
             seed=_check_seed(settings.get("seed", 0)),
-            threshold=parse_rule(settings.get("threshold", HALF)),
+            threshold=parse_rule(settings.get("threshold", BY_PRIOR if name == AUTO else HALF)),
         )
 
     def to_settings(self) -> Settings:
@@ -171,12 +180,13 @@ class RunConfig:
         del settings["backbone"]
         # Under the names they first had: a run keeps its identity when a setting is renamed.
         settings["network"] = self.backbone.identity()
+        settings["method"] = first_names(self.method_name, self.method.model_dump(mode="json"))
         settings["data"] = {
             FIRST_NAMES.get(key, key): value
             for key, value in settings["data"].items()
             if key not in PATHS
         }
-        for key in ("device", "save_minutes", "tensorboard"):
+        for key in ("device", "threads", "save_minutes", "tensorboard"):
             settings["train"].pop(key)
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
@@ -190,6 +200,11 @@ def with_new_names(settings: Mapping[str, Any]) -> Settings:
         backbone = dict(old.pop("network"))
         backbone["freeze"] = backbone.pop("trained", "all") == "head"
         old["backbone"] = backbone
+    if isinstance(method := old.get("method"), Mapping) and "name" in method:
+        name, own = method_today(
+            str(method["name"]), {key: method[key] for key in method if key != "name"}
+        )
+        old["method"] = {"name": name, **own}
     return old
 
 

@@ -91,7 +91,7 @@ def choose_threshold(rule: ThresholdRule, scored: Scored, prior: float | None) -
             scores of this model, where the rule needs one.
     """
     unlabelled = scored.unlabelled
-    check_rule(rule, unlabelled=len(unlabelled), held_out=scored.held_out is not None)
+    check_rule(rule, unlabelled=len(unlabelled), held_out=scored.held_out_pair() is not None)
     pair, number = scored.held_out_pair(), rule.value
     match rule.name:
         case "fixed":

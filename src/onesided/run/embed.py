@@ -1,12 +1,13 @@
 """Frozen backbones: the method trains on features, which are computed once.
 
 A frozen backbone gives the same features for an image in every epoch. So they are computed
-once, into `features.npy`, and the method trains on vectors, which takes minutes on a CPU. Views
-are then made of vectors, not of images.
+once, into a store that other runs share (`storage/features.py`), and the method trains on vectors,
+which takes minutes on a CPU. Views are then made of vectors, not of images.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ import torch
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import CheckpointError, ConfigError
 from onesided.data.problem.dataset import Selection
+from onesided.data.problem.samples import chunk_length
 from onesided.engine.sweep import features_of
 from onesided.engine.train_config import choose_device
 from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
 from onesided.nets.standardise import Backbone
 from onesided.run.load import LoadedData, channel_statistics
 from onesided.run.problem import Problem
-from onesided.storage.atomic import replacing
+from onesided.storage.features import FeatureStore, StoredRows, key_of
 from onesided.storage.progress import Progress
 
 
@@ -34,8 +36,9 @@ def embed(
 
     Args:
         problem: Its settings say whether the backbone is frozen.
-        cache: File of features, written if it does not exist; None keeps them in memory.
-        progress: Called with how many images are done and how many there are.
+        cache: Folder of the store of features; None keeps them in memory.
+        progress: Called with how many images are done and how many there are; never if the store
+            has them all.
     """
     backbone, loaded = problem.config.backbone, problem.data
     if not backbone.freeze:
@@ -43,15 +46,15 @@ def embed(
     embedder = build_embedder(backbone, loaded)
     images = _Images(problem)
     device = choose_device(problem.config.train.device)
-    chunks = images.through(embedder, device, progress or (lambda done, total: None))
-    if cache is None:
-        features = np.concatenate(list(chunks))
-    else:
-        shape = (len(images), embedder.width)
-        if rank() == 0 and not cache.exists():
-            write_features(cache, shape, chunks)
+    identity, width = embedder.identity(), embedder.width
+    if rank() == 0 or cache is None:
+        store = FeatureStore(cache, identity, width)
+        images.fill(store, embedder, device, progress or (lambda done, total: None))
         wait_for_all()
-        features = read_features(cache, shape)
+    else:
+        wait_for_all()
+        store = FeatureStore(cache, identity, width)
+    features = store.rows(images.keys)
     seen = images.replaced_by(features, problem)
     mean, std = channel_statistics(seen.split.train.values)
     data = replace(
@@ -91,18 +94,23 @@ class _Images:
     def __len__(self) -> int:
         return sum(map(len, self.parts.values()))
 
-    def through(
-        self, embedder: Backbone, device: torch.device, progress: Progress
-    ) -> Iterator[np.ndarray]:
-        """Yield the features of all images, a chunk at a time."""
-        done = 0
-        for part in self.parts.values():
-            for chunk in features_of(embedder, part, device):
-                done += len(chunk)
-                progress(done, len(self))
-                yield chunk
+    @cached_property
+    def keys(self) -> list[bytes]:
+        """Key of every image, in the order of the parts."""
+        return [key for part in self.parts.values() for key in keys_of(part)]
 
-    def replaced_by(self, features: np.ndarray, problem: Problem) -> Problem:
+    def fill(
+        self, store: FeatureStore, embedder: Backbone, device: torch.device, progress: Progress
+    ) -> None:
+        """Compute the features that the store lacks."""
+        first = 0
+        for part in self.parts.values():
+            keys = self.keys[first : first + len(part)]
+            seen = partial(_after, first, len(self), progress)
+            fill_store(store, embedder, part, keys, device, seen)
+            first += len(part)
+
+    def replaced_by(self, features: StoredRows, problem: Problem) -> Problem:
         """Return the problem with features in place of images."""
         ends = accumulate(map(len, self.parts.values()), initial=0)
         before = dict(zip(self.parts, ends, strict=False))
@@ -112,8 +120,46 @@ class _Images:
             at = np.searchsorted(self.parts[key].index, selection.index)
             return Selection(features, (before[key] + at).astype(np.int64))
 
-        seen: Problem = _with_selections(problem, of)
+        seen: Problem = with_selections(problem, of)
         return seen
+
+
+def _after(first: int, total: int, progress: Progress, done: int, _: int) -> None:
+    progress(first + done, total)
+
+
+def keys_of(images: Selection) -> list[bytes]:
+    """Return the key of every image; images with equal pixels have equal keys."""
+    starts = range(0, len(images), length := chunk_length(images.sample_shape))
+    return [key_of(one) for start in starts for one in images.take(slice(start, start + length))]
+
+
+def fill_store(
+    store: FeatureStore,
+    embedder: Backbone,
+    images: Selection,
+    keys: Sequence[bytes],
+    device: torch.device,
+    progress: Progress,
+) -> None:
+    """Compute the features of those images that the store lacks, equal images once."""
+    lacking = {key: row for row, key in enumerate(keys) if key not in store}
+    rows = np.array(sorted(lacking.values()), dtype=np.int64)
+    chosen = Selection(images.pool, images.index[rows])
+
+    def computed() -> Iterator[tuple[bytes, np.ndarray]]:
+        done = 0
+        for features in features_of(embedder, chosen, device):
+            if not np.isfinite(features).all():
+                raise CheckpointError(
+                    "The frozen backbone gives features that are no numbers, so its weights are "
+                    "damaged or too large for single precision. Choose others with --weights."
+                )
+            yield from zip((keys[row] for row in rows[done:]), features, strict=False)
+            done += len(features)
+            progress(len(images) - len(rows) + done, len(images))
+
+    store.fill(computed())
 
 
 def _selections(part: object) -> Iterator[Selection]:
@@ -124,35 +170,12 @@ def _selections(part: object) -> Iterator[Selection]:
             yield from _selections(getattr(part, field.name))
 
 
-def _with_selections(part: Any, change: Callable[[Selection], Selection]) -> Any:  # noqa: ANN401
+def with_selections(part: Any, change: Callable[[Selection], Selection]) -> Any:  # noqa: ANN401
     """Return a part of the data with every selection in it changed."""
     if isinstance(part, Selection):
         return change(part)
     if not is_dataclass(part) or isinstance(part, type):
         return part
     old: dict[str, Any] = {field.name: getattr(part, field.name) for field in fields(part)}
-    new = {name: _with_selections(value, change) for name, value in old.items()}
+    new = {name: with_selections(value, change) for name, value in old.items()}
     return replace(part, **{name: new[name] for name in new if new[name] is not old[name]})
-
-
-def write_features(path: Path, shape: tuple[int, int], chunks: Iterator[np.ndarray]) -> None:
-    """Write an .npy file chunk by chunk: it may be larger than memory."""
-    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-    with replacing(path) as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        for chunk in chunks:
-            file.write(chunk.astype("<f4").tobytes())
-
-
-def read_features(path: Path, shape: tuple[int, int]) -> np.ndarray:
-    """Return the features in a file, mapped into memory."""
-    try:
-        features: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-        if features.shape != shape or features.dtype != np.float32:
-            raise ValueError(f"{features.shape} of {features.dtype} instead of {shape}")
-    except (OSError, ValueError, EOFError) as error:
-        raise CheckpointError(
-            f"{path} is damaged ({error}). Remove it and give the same command again: features "
-            "are then computed again."
-        ) from None
-    return features

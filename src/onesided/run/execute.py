@@ -1,6 +1,5 @@
 """One run, from a problem to its result: embed, prior, build, fit, score, evaluate, write."""
 
-import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,32 +9,40 @@ import torch
 
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import Interrupted
+from onesided.core.threads import using_threads
 from onesided.engine.checkpoint import Checkpoints
-from onesided.engine.fit import Memory, Watcher, fit
+from onesided.engine.fit import Memory, Watcher
 from onesided.engine.log import EpochLog
 from onesided.engine.model_file import ModelDescription, save_model
 from onesided.engine.predict import Predictor
 from onesided.engine.train_config import choose_device, choose_precision
+from onesided.methods import AUTO
+from onesided.methods.auto import AutoConfig
 from onesided.metrics.figure import PUEvaluation
-from onesided.run.build import build_method
 from onesided.run.decisions import threshold_after_training
 from onesided.run.embed import embed
 from onesided.run.folder import (
-    FEATURES,
+    CACHE,
     LAST,
     LOG,
     REPORT_DATA,
     RESULT,
     SCORED,
     SCORES,
+    SEARCH,
+    STORE,
+    THREADS,
     Place,
     RunFolder,
 )
 from onesided.run.gallery import save_report_data
-from onesided.run.prior import PriorUsed, find_prior
-from onesided.run.problem import Problem
+from onesided.run.prior import PriorUsed
+from onesided.run.problem import Hashes, Problem
 from onesided.run.scored import Scored, entries_at, figures_at, prior_for_estimates
+from onesided.run.search.race import Search, search
+from onesided.run.training import Trained, train
 from onesided.run.truth_log import true_accuracy
+from onesided.run.work import threads_for
 from onesided.storage.atomic import write_json, write_text
 from onesided.storage.table import csv_text
 
@@ -46,15 +53,6 @@ class RunResult:
 
     folder: Path
     content: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What training gives: the predictor, the prior that the method used, the seconds it took."""
-
-    predictor: Predictor
-    prior: PriorUsed | None
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def run(
         problem: Settings and data.
         place: The run folder.
         watcher: Receives progress.
-        features: File of a frozen backbone's features, where several runs share one.
+        features: Folder of frozen backbones' features, where several runs share one.
         log_truth: After how many epochs true accuracy is logged, for curves; 0 never. It changes
             nothing else, so it is no part of the run's identity.
     """
@@ -96,74 +94,93 @@ def run(
     wait_for_all()
     if (result := folder.finished()) is not None:
         return RunResult(path, result)
-    if rank() == 0 and not (path / LAST).exists():
-        facts = {"seed": config.seed, "data_hash": hashes.content, "split_hash": hashes.split}
-        folder.describe(config, problem.roles(), {**facts, "threads": torch.get_num_threads()})
+    if rank() == 0:
+        _record(problem, folder, hashes)
+    wait_for_all()
     memory = Memory(
         Checkpoints(path / LAST, folder.identity),
         EpochLog(path / LOG, tensorboard=config.train.tensorboard),
     )
-    try:
-        problem = embed(problem, cache=features or path / FEATURES, progress=watcher.embed)
-        if log_truth:
-            watcher = replace(watcher, measure=true_accuracy(problem.split, log_truth))
-        trained = train(problem, memory=memory, watcher=watcher)
-    except Interrupted as stop:
-        if place.overwrite:
-            stop.add_remedy("Leave --overwrite out then, or it starts again from the beginning.")
-        raise
-    if rank() == 0:
-        finished = finish(problem, trained)
-        _write(path, problem, finished)
-        result = finished.result
+    # As rank 0 recorded it: processes with other numbers would not stay equal.
+    with using_threads(folder.threads()):
+        try:
+            seen = embed(problem, cache=features or path / CACHE / STORE, progress=watcher.embed)
+            problem, found = choose(seen, problem, folder=path / SEARCH, watcher=watcher)
+            prior = found.prior if found else None
+            if log_truth:
+                watcher = replace(watcher, measure=true_accuracy(problem.split, log_truth))
+            trained = train(problem, memory=memory, watcher=watcher, prior=prior)
+        except Interrupted as stop:
+            if place.overwrite:
+                again = "Leave --overwrite out then, or it starts again from the beginning."
+                stop.add_remedy(again)
+            raise
+        if rank() == 0:
+            finished = finish(problem, trained, found)
+            _write(path, problem, finished)
+            result = finished.result
     wait_for_all()
     result = result or folder.finished()
     assert result is not None
     return RunResult(path, result)
 
 
+def _record(problem: Problem, folder: RunFolder, hashes: Hashes) -> None:
+    """Write what the run is and how many threads it has; a run that was begun keeps its number.
+
+    Sums depend on it in their last bits. Only the user's setting changes it, and that is recorded.
+    """
+    config, recorded = problem.config, folder.threads()
+    threads = config.train.threads_given or recorded or threads_for(problem)
+    if not (folder.path / LAST).exists():
+        facts = {"seed": config.seed, "data_hash": hashes.content, "split_hash": hashes.split}
+        folder.describe(config, problem.roles(), {**facts, THREADS: threads})
+    elif threads != recorded:
+        folder.change_threads(threads)
+
+
 def run_in_memory(problem: Problem, watcher: Watcher | None = None) -> Finished:
     """Do the run without a folder: it writes nothing and cannot be resumed."""
-    problem = embed(problem)
-    return finish(problem, train(problem, watcher=watcher))
+    with using_threads(problem.config.train.threads_given or threads_for(problem)):
+        seen = embed(problem)
+        problem, found = choose(seen, problem, folder=None, watcher=watcher or Watcher())
+        prior = found.prior if found else None
+        return finish(problem, train(problem, watcher=watcher, prior=prior), found)
 
 
-def train(
-    problem: Problem, *, memory: Memory | None = None, watcher: Watcher | None = None
-) -> Trained:
-    """Find the prior, build the method and fit it; only `memory` writes anything."""
+def choose(
+    problem: Problem, images: Problem, *, folder: Path | None, watcher: Watcher
+) -> tuple[Problem, Search | None]:
+    """Return the problem with the method that a search chose, or as it is if one was named.
+
+    `images` is the same problem before its images were replaced by features.
+    """
+    if not isinstance(problem.config.method, AutoConfig):
+        return problem, None
+    found = search(problem, images, folder=folder, watcher=watcher)
+    chosen = images if found.winner.on_images else problem
+    return replace(chosen, config=found.winner.config), found
+
+
+def finish(problem: Problem, trained: Trained, found: Search | None = None) -> Finished:
+    """Score every sample, choose the threshold by the scores, and evaluate at it.
+
+    After a search the training samples have their out-of-fold scores: the model itself was
+    taught about every one of them.
+    """
     config = problem.config
-    needed = config.method.needs.prior
-    prior = find_prior(config.prior, problem.split, config.seed) if needed else None
-    method = build_method(
-        config.method,
-        config.backbone.learner(),
-        problem.data,
-        problem.training,
-        batch_size=config.train.batch_size,
-        seed=config.seed,
-        prior=prior.value if prior else None,
-    )
-    memory = memory or Memory()
-    started = time.monotonic()
-    predictor = fit(
-        method, problem.training, config.train, seed=config.seed, memory=memory, watcher=watcher
-    )
-    predictor = replace(predictor, embedder=problem.data.embedder)
-    return Trained(predictor, prior, memory.log.seconds() or time.monotonic() - started)
-
-
-def finish(problem: Problem, trained: Trained) -> Finished:
-    """Score every sample, choose the threshold by the scores, and evaluate at it."""
-    config = problem.config
-    scored = _score_everything(problem, trained.predictor)
+    scored = _score_everything(problem, trained.predictor, found)
     given = config.prior if isinstance(config.prior, float) else None
     known = trained.prior.value if trained.prior else given
     chosen = threshold_after_training(config.threshold, scored, known)
     prior = prior_for_estimates(scored, trained.prior, given)
-    evaluation = figures_at(scored, chosen.value, scenario=problem.split.scenario, prior=prior)
+    optimism = found.board.optimism() if found else 0.0
+    evaluation = figures_at(
+        scored, chosen.value, scenario=problem.split.scenario, prior=prior, optimism=optimism
+    )
     result = {
         **_training_entries(problem, trained.seconds),
+        **_search_entries(found, optimism),
         "prior": prior.to_json() if prior else None,
         **entries_at(scored, chosen.value, evaluation, prior),
         "notices": [*problem.data.notices, *chosen.notices],
@@ -171,22 +188,23 @@ def finish(problem: Problem, trained: Trained) -> Finished:
         "threshold_rule": chosen.to_json("onesided fit"),
     }
     predictor = replace(trained.predictor, threshold=chosen.value)
-    model = _describe_model(problem, chosen.value, trained.prior)
+    model = _describe_model(problem, predictor, trained.prior)
     return Finished(predictor, model, scored, evaluation, result)
 
 
-def _score_everything(problem: Problem, predictor: Predictor) -> Scored:
+def _score_everything(problem: Problem, predictor: Predictor, found: Search | None) -> Scored:
     """Return the scores of every part of the data; each sample is scored once."""
     split, negatives = problem.split, problem.unseen_negatives
     train, held_out, test = split.train, split.held_out, split.test
     return Scored(
-        train=predictor.scores(train.values),
+        train=predictor.scores(train.values) if found is None else found.scores,
         train_labelled=train.labelled,
         held_out=None if held_out is None else predictor.scores(held_out.values),
         held_out_labelled=None if held_out is None else held_out.labelled,
         test=None if test is None else predictor.scores(test.values),
         test_truth=None if test is None else test.truth,
         negatives=None if negatives is None else predictor.scores(negatives.values),
+        fold=None if found is None else found.board.fold,
     )
 
 
@@ -197,6 +215,8 @@ def _training_entries(problem: Problem, seconds: float) -> dict[str, Any]:
     half = choose_precision(config.train.precision, device) == torch.bfloat16
     return {
         "method": config.method_name,
+        "title": config.method.card.title,
+        "summary": config.method.card.summary,
         "variant": getattr(config.method, "variant", "published"),
         "logs": {name: asdict(logged) for name, logged in config.method.card.logs.items()},
         "data": config.data.name,
@@ -211,8 +231,22 @@ def _training_entries(problem: Problem, seconds: float) -> dict[str, Any]:
     }
 
 
+def _search_entries(found: Search | None, optimism: float) -> dict[str, Any]:
+    """Return the entries of `result.json` that say what was tried and why one was kept."""
+    if found is None:
+        return {}
+    return {
+        "chosen_by": AUTO,
+        "words": found.winner.words,
+        "leaderboard": found.board.to_json(),
+        "optimism": optimism,
+        "folds": int(found.board.fold.max()) + 1,
+        "search_seconds": round(found.seconds, 3),
+    }
+
+
 def _describe_model(
-    problem: Problem, threshold: float, prior: PriorUsed | None
+    problem: Problem, predictor: Predictor, prior: PriorUsed | None
 ) -> ModelDescription:
     """Return the content of `model.json`: how to rebuild the method, and which data it takes."""
     config, source = problem.config, problem.data.source
@@ -225,7 +259,8 @@ def _describe_model(
         std=source.std,
         kind=source.split.kind,
         feature_names=source.feature_names,
-        threshold=threshold,
+        encoder=predictor.encoder.description if predictor.encoder else None,
+        threshold=predictor.threshold,
         prior=prior.value if prior else None,
     )
 
@@ -233,7 +268,8 @@ def _describe_model(
 def _write(path: Path, problem: Problem, finished: Finished) -> None:
     """Write model, scores, report data and, last of all, the result."""
     split, predictor, scored = problem.split, finished.predictor, finished.scored
-    save_model(path, predictor.method, finished.model, embedder=predictor.embedder)
+    frozen, encoder = predictor.embedder, predictor.encoder
+    save_model(path, predictor.method, finished.model, embedder=frozen, encoder=encoder)
     parts = [split.train] if split.held_out is None else [split.train, split.held_out]
     names = [part.names[row] for part in parts for row in np.flatnonzero(part.unlabelled)]
     ranked = ranked_rows(names, scored.unlabelled, predictor.threshold)

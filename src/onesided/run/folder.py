@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from onesided.core.config import dump_toml
 from onesided.core.dist import rank
 from onesided.core.errors import FolderTaken, OnesidedError
+from onesided.core.threads import MOST_THREADS
 from onesided.data.problem.dataset import Scenario
 from onesided.engine.model_file import DESCRIPTION, WEIGHTS
 from onesided.run.config import RunConfig
@@ -24,19 +26,25 @@ from onesided.storage.names import printable
 from onesided.storage.table import csv_text
 
 CONFIG, MANIFEST, SPLIT, LOG = "config.toml", "manifest.json", "split.csv", "log.jsonl"
-LAST, RESULT, SCORES, FEATURES = "last.pt", "result.json", "scores.csv", "features.npy"
+LAST, RESULT, SCORES = "last.pt", "result.json", "scores.csv"
+OLD_FEATURES = "features.npy"  # of earlier versions; overwriting a run removes it
 REPORT_DATA, REPORT, COMPARISON = "report.npz", "report.html", "compare.json"
 SCORED = "scores.npz"
 OURS = frozenset(
-    {CONFIG, MANIFEST, SPLIT, LOG, LAST, RESULT, SCORES, FEATURES, REPORT_DATA, REPORT, COMPARISON}
-    | {WEIGHTS, DESCRIPTION, SCORED}
+    {CONFIG, MANIFEST, SPLIT, LOG, LAST, RESULT, SCORES, REPORT_DATA, REPORT, COMPARISON}
+    | {WEIGHTS, DESCRIPTION, SCORED, OLD_FEATURES}
 )
 CHIPS = "chips"
 """Folder in which `onesided map` prepares its data before the run begins."""
+SEARCH = "search"
+"""Folder of a search among methods: the scores of finished folds."""
 CACHE = "cache"
-"""Folder for decoded images that are too many for memory; it may be deleted."""
+"""Folder for decoded images that are too many for memory, and for features; it may be deleted."""
+STORE = "features"
+"""Folder in it for the features of frozen backbones."""
 HELD_OUT = "held_out_hash"
-"""Entry of the manifest."""
+THREADS, THREADS_BEFORE = "threads", "threads_before"
+"""Entries of the manifest."""
 AGAIN = "Restore it from a copy, or train again with --overwrite."
 
 
@@ -88,6 +96,7 @@ class RunFolder:
         self._remove(half_written(self.path, OURS))
         if overwrite:
             self._remove(self.path / name for name in OURS)
+            shutil.rmtree(self.path / SEARCH, ignore_errors=True)
 
     def finished(self) -> dict[str, Any] | None:
         """Return the result of a finished run, or None."""
@@ -106,6 +115,26 @@ class RunFolder:
         write_text(self.path / CONFIG, dump_toml(config.to_settings()))
         rows = ((name, role) for role, name in roles)
         write_text(self.path / SPLIT, csv_text(("item", "role"), rows))
+
+    def threads(self) -> int | None:
+        """Return how many threads the run has so far, or None where it has not begun."""
+        if not (self.path / MANIFEST).exists():
+            return None
+        threads = read_json(self.path / MANIFEST).get(THREADS)
+        if threads is None or (type(threads) is int and 1 <= threads <= MOST_THREADS):
+            return threads
+        raise OnesidedError(
+            f"{self.path / MANIFEST} holds {threads!r} as the number of threads; expected one "
+            f"from 1 to {MOST_THREADS}, so it was changed or damaged. {AGAIN}"
+        )
+
+    def change_threads(self, threads: int) -> None:
+        """Record that the run continues with another number of threads."""
+        manifest = read_json(self.path / MANIFEST)
+        earlier = manifest.get(THREADS_BEFORE)
+        before = [*(earlier if isinstance(earlier, list) else []), manifest.get(THREADS)]
+        changed = {**manifest, THREADS: threads, THREADS_BEFORE: before}
+        write_json(self.path / MANIFEST, changed)
 
     def _check_owner(self) -> None:
         manifest = read_json(self.path / MANIFEST)

@@ -1,17 +1,21 @@
 """The report's data on samples: a few pictures, all scores, a map of features."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from onesided.data.columns.cells import Column, shown_row
 from onesided.data.problem.dataset import PUSplit, Selection
 from onesided.data.read.picture import shown_channels
 from onesided.engine.predict import Predictor
 from onesided.storage.atomic import write_arrays
-from onesided.storage.names import printable
+from onesided.storage.names import printable, without_surrogates
 
 GROUP_SIZE = 24
 MAP_ROWS = 1000
+MOST_LETTERS = 400
+"""Letters of a text that the report may show."""
 
 
 def save_report_data(
@@ -30,9 +34,13 @@ def save_report_data(
     if split.held_out is not None and held_out is not None:
         arrays["positive_scores"] = held_out[split.held_out.labelled]
     arrays |= _map_of_features(split, scores, predictor)
-    if len(split.sample_shape) == 3:
+    encoder = predictor.encoder
+    if len(split.sample_shape) == 3 or encoder is not None:
         for group, rows in _groups(train.labelled, scores, predictor.threshold).items():
-            arrays[f"{group}_images"] = thumbnails(train.values, rows)
+            if encoder is None:
+                arrays[f"{group}_images"] = thumbnails(train.values, rows)
+            else:
+                arrays[f"{group}_texts"] = passages(encoder.columns, train.values, rows)
             arrays[f"{group}_scores"] = scores[rows]
             arrays[f"{group}_names"] = np.array([printable(train.names[row]) for row in rows])
     write_arrays(path, arrays)
@@ -54,6 +62,12 @@ def thumbnails(values: Selection, rows: np.ndarray) -> np.ndarray:
     images = values.take(rows)
     shown = shown_channels(images.shape[1])
     return np.ascontiguousarray(images[:, shown].transpose(0, 2, 3, 1))
+
+
+def passages(columns: Sequence[Column], values: Selection, rows: np.ndarray) -> np.ndarray:
+    """Return the beginning of each row of a table, as people read it."""
+    shown = (shown_row(columns, cells) for cells in values.take(rows).tolist())
+    return np.array([without_surrogates(text)[:MOST_LETTERS] for text in shown])
 
 
 def _map_of_features(

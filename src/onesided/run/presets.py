@@ -19,10 +19,19 @@ from onesided.core.errors import ConfigError
 from onesided.data.problem.dataset import PUSplit
 from onesided.data.sources import source_named
 from onesided.engine.train_config import TrainConfig
-from onesided.methods import METHODS
+from onesided.methods import AUTO, METHODS, method_named
+from onesided.methods.auto import AutoConfig
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
 from onesided.nets.build import BackboneConfig
-from onesided.run.config import DataConfig, OwnConfig, RunConfig, SetConfig, data_config
+from onesided.run.config import (
+    ChipsConfig,
+    DataConfig,
+    OwnConfig,
+    RunConfig,
+    SetConfig,
+    data_config,
+)
+from onesided.run.default_method import DEFAULT_METHOD
 from onesided.run.preset_files import preset_files
 
 RECIPES = Path(str(resources.files("onesided") / "recipes"))
@@ -55,6 +64,8 @@ class Preset(Config):
     """Training settings that do not depend on the amount of data."""
     method: Mapping[str, Settings] = Field(default_factory=dict)
     """Settings of methods, each under the method's name."""
+    default_method: str | None = None
+    """The method where the user names none; None leaves it to the library."""
 
     @model_validator(mode="after")
     def _spends_steps_or_follows_a_recipe(self) -> Self:
@@ -90,6 +101,7 @@ class Plan:
 
     checked: RunConfig
     budget: "Budget | None" = None
+    vectors: BackboneConfig | None = None  # of a search, for data that are not images
 
     def for_data(self, split: PUSplit) -> RunConfig:
         """Return the settings of the run on this data."""
@@ -99,6 +111,8 @@ class Plan:
 
     def for_amount(self, amount: Amount) -> RunConfig:
         """Return the settings of the run on this much data."""
+        if self.vectors is not None and not amount.images:
+            return replace(self.checked, backbone=self.vectors)
         return self.budget.spent(self.checked, amount) if self.budget else self.checked
 
 
@@ -145,10 +159,14 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
         preset: Name of a preset or a file of one; None where everything is given.
         where: Where `given` comes from, for errors.
     """
+    chosen = None if preset is None else read_preset(preset)
+    if chosen is not None and chosen.default_method is not None:
+        given = merge({"method": {"name": chosen.default_method}}, given)
     own = RunConfig.from_settings(given, where)
-    if preset is None:
+    if chosen is None:
         return Plan(own)
-    chosen = read_preset(preset)
+    if own.method_name == AUTO:
+        return _plan_search(own, chosen, given, where)
     recipe = recipe_settings(own.data.name, own.method_name)
     backbone = _backbone(own, chosen, given, where)
     added = dict(recipe.get("data", {}))
@@ -175,6 +193,49 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
     return Plan(checked, Budget(chosen.steps, epochs, method, frozenset(asked), own.backbone))
 
 
+def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) -> Plan:
+    """Return the plan of a search: on features of a pretrained backbone where data are images.
+
+    Nothing is held out, because every item gets a score from a model that did not see it.
+    """
+    asked = merge(chosen.method.get(AUTO, {}), given.get("method", {}))
+    asked.pop("name", None)
+    method = AutoConfig.from_settings(asked, f"{where} [method]")
+    check_candidates(method)
+    data, backbone = own.data, own.backbone
+    if isinstance(data, OwnConfig | ChipsConfig) and "held_out" not in data.model_fields_set:
+        data = data.model_copy(update={"held_out": 0.0})
+    if backbone.name == "auto":
+        pretrained = {"name": "efficientnet_lite0", "freeze": True}
+        settings = merge(pretrained, given.get("backbone", {}))
+        settings["name"] = "efficientnet_lite0"
+        backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
+    checked = replace(own, data=data, backbone=backbone, method=method)
+    return Plan(checked, vectors=BackboneConfig())
+
+
+def check_candidates(method: AutoConfig) -> None:
+    """Refuse methods that a search cannot try."""
+    for name in (*method.candidates, *method.also):
+        needs = method_named(name).needs
+        if name == AUTO:
+            raise ConfigError("auto cannot be a candidate of itself. Leave it out.")
+        if needs.clean or needs.truth or needs.held_out:
+            raise ConfigError(
+                f"{name} needs more than P and U, so auto cannot try it beside others. Train it "
+                f"alone with --method {name}."
+            )
+
+
+def short_run(config: RunConfig, name: str, steps: int, amount: Amount) -> RunConfig:
+    """Return the run that trains a method for so many steps, as a preset would."""
+    checked = replace(config, method_name=name, method=method_named(name)())
+    method = _short_method(checked, {}, {}, name)
+    fewest, most = (Preset.model_fields[f"{end}_epochs"].default for end in ("fewest", "most"))
+    budget = Budget(steps, (fewest, most), method, frozenset(), BackboneConfig())
+    return budget.spent(checked, amount)
+
+
 def read_preset(preset: str | Path) -> Preset:
     """Return a preset by its name, or the user's own by its file; all of it is checked."""
     known = preset_files()
@@ -182,17 +243,22 @@ def read_preset(preset: str | Path) -> Preset:
     if path is None:
         raise ConfigError(f"There is no preset '{preset}'.{nearest(str(preset), known)}")
     chosen = Preset.from_settings(read_toml(path), str(path))
-    for name, settings in chosen.method.items():
-        if name not in METHODS:
+    named: dict[str, Settings] = {chosen.default_method: {}} if chosen.default_method else {}
+    for name, settings in {**named, **chosen.method}.items():
+        if name not in (AUTO, *METHODS):
             raise ConfigError(
                 f"{path} [method]: there is no method '{name}'.{nearest(name, METHODS)}"
             )
-        METHODS[name].from_settings(settings, f"{path} [method.{name}]")
+        method_named(name).from_settings(settings, f"{path} [method.{name}]")
     return chosen
 
 
 def published_settings(
-    preset: str | Path, *, data_name: str, method_name: str = "ncpu", given: Mapping[str, Any]
+    preset: str | Path,
+    *,
+    data_name: str,
+    method_name: str = DEFAULT_METHOD,
+    given: Mapping[str, Any],
 ) -> Settings:
     """Return the settings of `onesided fit --data NAME` without reading the published set."""
     names = {"data": {"name": data_name}, "method": {"name": method_name}}
@@ -211,7 +277,7 @@ def demo_settings(method_name: str, seed: int) -> Settings:
     values were chosen on photographs, and nothing here was chosen on digits.
     """
     quick = published_settings("quick", data_name="digits", given={})
-    method = quick["method"] if method_name == "ncpu" else {}
+    method = quick["method"] if method_name == DEFAULT_METHOD else {}
     return {
         "seed": seed,
         "data": {"name": "digits"},

@@ -8,6 +8,7 @@ from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import UNKNOWN
 from onesided.data.problem.dataset import LabelledDataset, PUSplit
 from onesided.data.problem.negatives import add_negatives, clean_from_negatives, joined
+from onesided.methods.auto import AutoConfig
 from onesided.methods.base import MethodConfig
 from onesided.run.config import RunConfig
 from onesided.run.decisions import check_rule
@@ -130,8 +131,10 @@ def check_needs(config: RunConfig, split: PUSplit) -> None:
     check_rule(
         config.threshold,
         unlabelled=sum(int(part.unlabelled.sum()) for part in parts),
-        held_out=split.held_out is not None,
+        held_out=split.held_out is not None or isinstance(config.method, AutoConfig),
     )
+    if isinstance(config.method, AutoConfig):
+        return  # each candidate has a batch size of its own
     rows, batch = len(split.train), config.train.batch_size
     if batch > rows:
         raise ConfigError(

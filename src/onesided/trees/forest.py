@@ -166,19 +166,30 @@ def restored(parts: Mapping[str, np.ndarray], features: int) -> Forest:
     nodes = len(parts["feature"])
     if {len(part) for name, part in parts.items() if name != "roots"} != {nodes}:
         raise CheckpointError("The trees are damaged: their arrays differ in length.")
-    roots, feature = parts["roots"], parts["feature"]
+    roots = parts["roots"]
+    check_nodes(roots, parts["feature"], parts["cut"], parts["right"], features)
+    if min(parts["labelled"][roots].min(), parts["unlabelled"][roots].min()) < 1:
+        raise CheckpointError("The trees are damaged: a tree was grown without P or without U.")
+    return Forest(**parts)
+
+
+def check_nodes(
+    roots: np.ndarray, feature: np.ndarray, cut: np.ndarray, right: np.ndarray, features: int
+) -> None:
+    """Refuse nodes of which a path could leave its tree or never end."""
+    nodes = len(feature)
     if len(roots) == 0 or roots[0] != 0 or (np.diff(roots) <= 0).any() or roots[-1] >= nodes:
         raise CheckpointError("The trees are damaged: roots are not in ascending order.")
     if (feature < LEAF).any() or (feature >= features).any():
         raise CheckpointError(f"The trees are damaged: they use features beyond {features}.")
     split = np.flatnonzero(feature != LEAF)
     ends = np.append(roots[1:], nodes)[np.searchsorted(roots, split, side="right") - 1]
-    right = parts["right"][split]
-    if (right <= split + 1).any() or (right >= ends).any() or not np.isfinite(parts["cut"]).all():
+    if (
+        (right[split] <= split + 1).any()
+        or (right[split] >= ends).any()
+        or not np.isfinite(cut).all()
+    ):
         raise CheckpointError("The trees are damaged: a node's children are not in its tree.")
-    if min(parts["labelled"][roots].min(), parts["unlabelled"][roots].min()) < 1:
-        raise CheckpointError("The trees are damaged: a tree was grown without P or without U.")
-    return Forest(**parts)
 
 
 def _check_samples(features: np.ndarray, labelled: np.ndarray) -> None:

@@ -47,11 +47,21 @@ TO_LEARN_FROM: dict[str, tuple[Content, str]] = {
     "labels alone": ("label\npositive\n", "neither a column 'path'"),
     "labels and names alone": ("label,name,id\npositive,a,1\n", "neither a column 'path'"),
     "words for numbers": (NUMBERS + "unlabelled,high\n", "not a number"),
-    "a gap": (NUMBERS + "unlabelled,\n", "line 26"),
-    "a NaN among numbers": (NUMBERS + "unlabelled,nan\n", "finite"),
+    "a gap in every row": ("label,x\n" + "positive,\n" * 12 + "unlabelled,\n" * 12, "empty"),
     "an infinity among numbers": (NUMBERS + "unlabelled,-inf\n", "finite"),
     "a number too large": (NUMBERS + "unlabelled,1e39\n", "finite"),
-    "a decimal comma": (NUMBERS.replace(",", ";") + "unlabelled;1,5\n", "not a number"),
+    "a number of 400 digits": (NUMBERS + f"unlabelled,{10**400}\n", "finite"),
+    "a decimal comma": (NUMBERS + 'unlabelled,"1,5"\n', "decimals after a point"),
+    "a formula": (NUMBERS + "unlabelled,=1+1\n", "not a number"),
+    "a zero byte in a cell": (NUMBERS + "unlabelled,a\0b\n", "items.csv"),
+    "nothing but an id": (
+        "label,x\n" + "".join(f"{('positive', 'unlabelled')[n % 2]},r{n}\n" for n in range(40)),
+        "names the rows",
+    ),
+    "a date or another": (
+        "label,x\n" + "positive,03/04/2024\n" * 12 + "unlabelled,05/06/2024\n" * 12,
+        "day or the month",
+    ),
     "a name twice": (
         NUMBERS.replace("label,x", "label,name").replace("label,name", "label,name,x")
         + "positive,1,1\n",

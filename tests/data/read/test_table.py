@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onesided.core.errors import DataError, DataNotFound
+from onesided.core.errors import ConfigError, DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.read.picture import decode
 from onesided.data.read.table import read_table
@@ -106,7 +106,7 @@ def test_columns_that_are_not_used_are_named(folder: Path) -> None:
         (ROWS + ",positive\n", "line 7: the path is empty"),
         (ROWS + "a\0b.png,positive\n", "line 7: the path is empty or holds a zero byte"),
         ("path,label,path\n", "two columns are called 'path'"),
-        ("label\npositive\n", "neither a column 'path' nor any column of numbers"),
+        ("label\npositive\n", "neither a column 'path' nor any column to learn from"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(folder: Path, text: str, words: str) -> None:
@@ -196,13 +196,81 @@ def test_two_rows_of_one_name_are_refused(tmp_path: Path) -> None:
         read_table(table_of(tmp_path, "id,label,x\n7,positive,1\n7,unlabelled,2\n"))
 
 
-@pytest.mark.parametrize("cell", ["nan", "NaN", "inf", "-Infinity", "1e39", "", "tall", "1,5"])
+@pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e39", "1" + "0" * 400, "tall", "1,5"])
 def test_a_feature_that_is_no_finite_number_is_named_by_line_and_column(
     tmp_path: Path, cell: str
 ) -> None:
     table = table_of(tmp_path, FEATURES + f'4,unlabelled,"{cell}"\n')
     with pytest.raises(DataError, match=f"line 5: column 'height' holds '{cell}'"):
         read_table(table)
+
+
+@pytest.mark.parametrize("cell", ["", "NaN", " n/a ", "null"])
+def test_a_gap_among_numbers_stays_a_gap(tmp_path: Path, cell: str) -> None:
+    read = read_table(table_of(tmp_path, FEATURES + f"4,unlabelled,{cell}\n"))
+    assert [column.kind for column in read.samples.columns] == ["number", "number"]
+    np.testing.assert_array_equal(read.samples.values[:, 1], [0.5, -1000, 7, np.nan])
+    assert read.notices == ("Columns: 2 numbers.",)
+
+
+MIXED = """town;Label;Area;built
+Ulm;positive;1,5;2001-05-03
+Bonn;unlabelled;2;1999-01-01
+;unlabelled;;
+Ulm;unlabelled;4,25;2010-12-31
+"""
+
+
+def test_a_table_of_several_kinds_stays_raw_and_says_what_it_found(tmp_path: Path) -> None:
+    read = read_table(table_of(tmp_path, MIXED))
+    assert [(column.name, column.kind) for column in read.samples.columns] == [
+        ("town", "category"),
+        ("Area", "number"),
+        ("built", "date"),
+    ]
+    assert read.samples.values[0].tolist() == ["Ulm", 1.5, 11445.0]
+    assert read.samples.feature_names == ("town", "Area", "built")
+    assert read.notices == (
+        "Columns: 1 number, 1 category (town), 1 date (built).",
+        "Column 'Area': commas were read as decimal marks.",
+    )
+
+
+def test_a_kind_that_was_given_is_not_looked_for(tmp_path: Path) -> None:
+    read = read_table(table_of(tmp_path, FEATURES), kinds={"Age": "category"})
+    assert [column.kind for column in read.samples.columns] == ["category", "number"]
+    with pytest.raises(ConfigError, match=r"column 'ages'.*age"):
+        read_table(table_of(tmp_path, FEATURES), kinds={"ages": "category"})
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["2024-01-02", "2024-01-03", "03.01.2024", "2024-01-04"], "line 4: .* another form"),
+        (["2024-01-02", "2024-01-03", "soon", "2024-01-04"], "line 4: .*not a date"),
+        (["03/04/2024", "05/06/2024", "", "01/02/2024"], "day or the month"),
+        (["a\0b", "a", "b", "a"], "line 2: .*zero byte"),
+        (["", "", "", ""], "no column is left .*it is empty"),
+        (["a", "a", "a", "a"], "no column is left .*holds the same"),
+    ],
+)
+def test_a_column_that_could_be_two_things_is_refused(
+    tmp_path: Path, cells: list[str], words: str
+) -> None:
+    labels = ["positive", "unlabelled", "unlabelled", "unlabelled"]
+    lines = "".join(f"{cell},{label}\n" for cell, label in zip(cells, labels, strict=True))
+    with pytest.raises(DataError, match=rf"items\.csv.*{words}"):
+        read_table(table_of(tmp_path, "seen,label\n" + lines))
+
+
+def test_rows_are_grouped_by_a_column_which_is_then_no_feature(tmp_path: Path) -> None:
+    read = read_table(table_of(tmp_path, FEATURES), group="AGE")
+    assert read.samples.groups["age"].tolist() == ["1", "2", "3"]
+    assert read.samples.feature_names == ("height",)
+    with pytest.raises(DataError, match=r"no column 'ago' to group rows by.*age"):
+        read_table(table_of(tmp_path, FEATURES), group="ago")
+    with pytest.raises(DataError, match=r"line 5: the column 'age'.*is empty"):
+        read_table(table_of(tmp_path, FEATURES + ",unlabelled,7\n"), group="age")
 
 
 def test_a_column_of_files_by_another_name_gets_a_hint(tmp_path: Path) -> None:

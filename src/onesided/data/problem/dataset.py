@@ -1,16 +1,18 @@
 """A PU problem, as rows of larger sets."""
 
 import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Int64, Shaped
 
 from onesided.core.labels import POSITIVE, UNKNOWN
 from onesided.data.problem.samples import ImageKind, Samples
+from onesided.storage.features import StoredRows
 
 Scenario = Literal["case-control", "single-set"]
 
@@ -19,7 +21,7 @@ Scenario = Literal["case-control", "single-set"]
 class Selection:
     """Rows of a larger set, without a copy: the set may be a file larger than memory."""
 
-    pool: "np.ndarray | Joined"
+    pool: "np.ndarray | Joined | StoredRows"
     index: Int64[np.ndarray, "n"]
 
     def __len__(self) -> int:
@@ -56,7 +58,8 @@ class PUDataset:
     """Rows of a PU problem; row i is the identity of sample i for the whole run.
 
     `truth` is for evaluation and for methods that declare the need; it may be UNKNOWN.
-    `negative` marks rows known to be negative; None where there are none.
+    `negative` marks rows known to be negative; None where there are none. `groups` says which
+    rows belong together, so that no fold may separate them; None where nobody said.
     """
 
     values: Selection
@@ -64,6 +67,7 @@ class PUDataset:
     truth: Int64[np.ndarray, "n"]
     names: tuple[str, ...]
     negative: Bool[np.ndarray, "n"] | None = None
+    groups: Shaped[np.ndarray, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -76,11 +80,12 @@ class PUDataset:
 
 @dataclass(frozen=True)
 class LabelledDataset:
-    """Samples whose class is known: for reporting, or as a clean set."""
+    """Samples whose class is known: for reporting, or as a clean set. See `PUDataset`."""
 
     values: Selection
     truth: Int64[np.ndarray, "n"]
     names: tuple[str, ...]
+    groups: Shaped[np.ndarray, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -93,8 +98,15 @@ def _hash_of(selections: Iterable[Selection]) -> str:
         # Four bytes for each number, as vectors have; images have one.
         rows = max(1, min(4096, 2**26 // max(1, 4 * prod(values.sample_shape))))
         for start in range(0, len(values), rows):
-            digest.update(values.take(slice(start, start + rows)).tobytes())
+            digest.update(_bytes_of(values.take(slice(start, start + rows))))
     return digest.hexdigest()
+
+
+def _bytes_of(values: np.ndarray) -> bytes:
+    """Return the content of an array, also of raw rows, whose own bytes are addresses."""
+    if values.dtype != object:
+        return values.tobytes()
+    return json.dumps(values.tolist(), ensure_ascii=True).encode()
 
 
 @dataclass(frozen=True)

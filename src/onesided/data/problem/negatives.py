@@ -8,6 +8,7 @@ was at hand. So they are never mixed into U, and only a method that declares
 from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Bool
 
 from onesided.core.errors import DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
@@ -30,13 +31,23 @@ class KnownNegatives:
 
 
 def divide_negatives(
-    samples: Samples, *, held_out_share: float, seed: int
+    samples: Samples,
+    *,
+    held_out_share: float,
+    seed: int,
+    held_out: Bool[np.ndarray, "n"] | None = None,
 ) -> KnownNegatives | None:
-    """Hold the same share out of the known negatives as of P and U; None where there are none."""
+    """Hold the same share out of the known negatives as of P and U; None where there are none.
+
+    `held_out` marks the samples to hold out, where whole groups are.
+    """
     rows = np.flatnonzero(samples.classes == NEGATIVE)
     if not len(rows):
         return None
     rows = numpy_generator(seed, "known-negatives").permutation(rows)
+    if held_out is not None:
+        kept = ~held_out[rows]
+        return KnownNegatives(_known(samples, rows[kept]), _known(samples, rows[~kept]))
     out = min(round(len(rows) * held_out_share), MOST_HELD_OUT)
     return KnownNegatives(_known(samples, rows[out:]), _known(samples, rows[:out]))
 
@@ -48,6 +59,7 @@ def joined(first: LabelledDataset, second: LabelledDataset) -> LabelledDataset:
         Selection(first.values.pool, np.concatenate([first.values.index, second.values.index])),
         np.concatenate([first.truth, second.truth]),
         first.names + second.names,
+        _both(first.groups, second.groups),
     )
 
 
@@ -59,10 +71,12 @@ def add_negatives(split: PUSplit, negatives: LabelledDataset) -> PUSplit:
     train = split.train
     if not len(negatives):
         return split
-    both = joined(LabelledDataset(train.values, train.truth, train.names), negatives)
+    known = LabelledDataset(train.values, train.truth, train.names, train.groups)
+    both = joined(known, negatives)
     negative = np.arange(len(both)) >= len(train)
     labelled = np.concatenate([train.labelled, np.zeros(len(negatives), dtype=bool)])
-    return replace(split, train=PUDataset(both.values, labelled, both.truth, both.names, negative))
+    whole = PUDataset(both.values, labelled, both.truth, both.names, negative, both.groups)
+    return replace(split, train=whole)
 
 
 def clean_from_negatives(
@@ -86,7 +100,9 @@ def clean_from_negatives(
     taken = rows[:count]
     positives = _rows_of(split.train, taken)
     clean = joined(
-        LabelledDataset(positives.values, np.full(count, POSITIVE), positives.names),
+        LabelledDataset(
+            positives.values, np.full(count, POSITIVE), positives.names, positives.groups
+        ),
         _part(negatives, slice(0, count)),
     )
     rest = np.setdiff1d(np.arange(len(split.train)), taken)
@@ -96,12 +112,13 @@ def clean_from_negatives(
 
 def _known(samples: Samples, rows: np.ndarray) -> LabelledDataset:
     names = tuple(samples.names[row] for row in rows)
-    return LabelledDataset(Selection(samples.values, rows), np.full(len(rows), NEGATIVE), names)
+    truth, groups = np.full(len(rows), NEGATIVE), _of_rows(samples.own_groups, rows)
+    return LabelledDataset(Selection(samples.values, rows), truth, names, groups)
 
 
 def _part(data: LabelledDataset, rows: slice) -> LabelledDataset:
     chosen = Selection(data.values.pool, data.values.index[rows])
-    return LabelledDataset(chosen, data.truth[rows], data.names[rows])
+    return LabelledDataset(chosen, data.truth[rows], data.names[rows], _of_rows(data.groups, rows))
 
 
 def _rows_of(data: PUDataset, rows: np.ndarray) -> PUDataset:
@@ -110,5 +127,14 @@ def _rows_of(data: PUDataset, rows: np.ndarray) -> PUDataset:
         data.labelled[rows],
         data.truth[rows],
         tuple(data.names[row] for row in rows),
-        None if data.negative is None else data.negative[rows],
+        _of_rows(data.negative, rows),
+        _of_rows(data.groups, rows),
     )
+
+
+def _of_rows(values: np.ndarray | None, rows: np.ndarray | slice) -> np.ndarray | None:
+    return None if values is None else values[rows]
+
+
+def _both(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    return None if first is None or second is None else np.concatenate([first, second])

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from onesided.core.errors import DataError
+from onesided.data.columns.cells import Column
 
 ImageKind = Literal["photograph", "remote", "digit", "vector"]
 """What augmentation may do: a flipped 6 is no digit, and radar has no colour."""
@@ -25,7 +26,7 @@ class Samples:
 
     Attributes:
         values: uint8 images (N, C, H, W), in memory or memory-mapped, or float32
-            vectors (N, D).
+            vectors (N, D), or raw rows (N, columns) of a table.
         classes: Class index of each item, -1 where it is unknown.
         names: What files for people call the item, for example its path.
         class_names: In the order of their index.
@@ -33,6 +34,7 @@ class Samples:
         skipped: Files that could not be read, with the reason.
         groups: Kind of group (tile, event) to the group of each item; may be empty.
         feature_names: Of the numbers of a vector, in their order; may be empty.
+        columns: Of raw rows, in their order; empty where the values are images or vectors.
     """
 
     values: np.ndarray
@@ -43,6 +45,7 @@ class Samples:
     skipped: tuple[tuple[str, str], ...] = ()
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     feature_names: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
         if self.values.ndim == 4 and self.values.dtype != np.uint8:
@@ -65,6 +68,11 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def own_groups(self) -> np.ndarray | None:
+        """The group of each of people's own items, which have at most one kind of groups."""
+        return next(iter(self.groups.values()), None)
 
     @property
     def sample_shape(self) -> tuple[int, ...]:

@@ -35,6 +35,10 @@ from onesided.data.problem.dataset import (
 from onesided.data.problem.samples import Samples, Source
 
 MINIMUM_POSITIVES = 10
+MOST_POSITIVES, MOST_UNLABELLED = 1000, 5000
+"""Most samples that are held out of people's own: a tenth of a million is needless work."""
+GROUP_DRAWS = 100
+"""How often groups are drawn until both sides hold positives and unlabelled samples."""
 _Deal = Callable[[int, int], PUDataset]
 
 
@@ -131,11 +135,13 @@ def split_one_sided(
     seed: int,
     test: LabelledDataset | None = None,
     fewest: int = MINIMUM_POSITIVES,
+    held_out: Bool[np.ndarray, "n"] | None = None,
 ) -> PUSplit:
     """Hold a share of people's own P and U out for evaluation; train on the rest.
 
     Known negatives are not in U. `test` is the caller's test part, or None. Fewer positives
-    or unlabelled samples than `fewest` are refused.
+    or unlabelled samples than `fewest` are refused. `held_out` marks the samples to hold out,
+    see `whole_groups`; None draws a share of P and of U.
     """
     positives = np.flatnonzero(labelled)
     unlabelled = np.flatnonzero(~labelled & (samples.classes == UNKNOWN))
@@ -150,12 +156,19 @@ def split_one_sided(
         )
     random = _legacy_generator(seed)
     positives, unlabelled = random.permutation(positives), random.permutation(unlabelled)
-    # Half of a handful would starve training, a tenth of a million is needless work.
-    out_p = min(round(len(positives) * held_out_share), 1000)
-    out_u = min(round(len(unlabelled) * held_out_share), 5000)
+    out_p = min(round(len(positives) * held_out_share), MOST_POSITIVES)
+    out_u = min(round(len(unlabelled) * held_out_share), MOST_UNLABELLED)
     if not (out_p and out_u):
         out_p = out_u = 0  # one of the two alone measures nothing: train on it
-    part = partial(_pu, samples.values, samples.names, samples.classes)
+    if held_out is not None:
+        positives = np.concatenate(
+            [positives[held_out[positives]], positives[~held_out[positives]]]
+        )
+        unlabelled = np.concatenate(
+            [unlabelled[held_out[unlabelled]], unlabelled[~held_out[unlabelled]]]
+        )
+        out_p, out_u = int(held_out[positives].sum()), int(held_out[unlabelled].sum())
+    part = partial(_pu, samples.values, samples.names, samples.classes, groups=samples.own_groups)
     return PUSplit(
         train=part(positives[out_p:], unlabelled[out_u:]),
         test=test,
@@ -163,6 +176,37 @@ def split_one_sided(
         clean=None,
         kind=samples.kind,
         scenario=scenario,
+    )
+
+
+def whole_groups(
+    samples: Samples, labelled: Bool[np.ndarray, "n"], *, share: float, seed: int
+) -> Bool[np.ndarray, "n"] | None:
+    """Return which samples to hold out so that every group is whole; None without groups.
+
+    The groups are drawn in a random order, and the first ones are held out: as many as bring
+    the shares of P and of U nearest to `share`. Both sides hold positives and unlabelled samples.
+    """
+    groups = samples.own_groups
+    if groups is None or not share:
+        return None
+    names, group_of = np.unique(groups, return_inverse=True)
+    random = _legacy_generator(seed)
+    kinds = (labelled, ~labelled & (samples.classes == UNKNOWN))
+    for _ in range(GROUP_DRAWS):
+        order = random.permutation(len(names))
+        counts = [np.bincount(group_of[kind], minlength=len(names))[order] for kind in kinds]
+        # The share of P and of U that is held out, if the first groups are.
+        shares = np.array([count.cumsum()[:-1] / count.sum() for count in counts])
+        off = np.abs(shares - share).sum(axis=0)
+        off[((shares == 0) | (shares == 1)).any(axis=0)] = np.inf
+        if np.isfinite(off).any():
+            held_out: np.ndarray = np.isin(group_of, order[: off.argmin() + 1])
+            return held_out
+    raise DataError(
+        f"The {len(names)} groups cannot be divided into two parts that both hold positives and "
+        "unlabelled samples. Choose smaller groups, hold nothing out (data.held_out=0), or leave "
+        "the groups out."
     )
 
 
@@ -247,6 +291,7 @@ def _pu(
     truth: np.ndarray,
     labelled: np.ndarray,
     unlabelled: np.ndarray,
+    groups: np.ndarray | None = None,
 ) -> PUDataset:
     index = np.concatenate([labelled, unlabelled])
     return PUDataset(
@@ -254,6 +299,7 @@ def _pu(
         labelled=np.arange(len(index)) < len(labelled),
         truth=truth[index].astype(np.int64),
         names=tuple(names[row] for row in index),
+        groups=None if groups is None else groups[index],
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from onesided.core.errors import DataError
 from onesided.core.labels import POSITIVE, UNKNOWN, LabelScheme, normalise_pu_labels
+from onesided.data.columns.kinds import RawTable
 from onesided.data.problem.samples import ImageKind, Samples
 from onesided.data.read.folder import CLASS_NAMES, OneSided
 
@@ -65,6 +66,26 @@ def from_arrays(
     )
     duplicates = 0 if is_vector else _count_shared(samples.values, samples.classes)
     return OneSided(samples, labelled, duplicates, _notices(np.asarray(labels), duplicates))
+
+
+def from_table(table: RawTable, labels: ArrayLike, *, labels_mean: LabelScheme = "pu") -> OneSided:
+    """Return the rows of a table with their labels as people's own data; see `from_arrays`."""
+    labelled, known = normalise_pu_labels(labels, labels_mean=labels_mean)
+    if len(table.values) != len(labelled):
+        raise DataError(
+            f"X holds {len(table.values)} samples and y {len(labelled)} labels; these must be "
+            "equal."
+        )
+    samples = Samples(
+        values=table.values,
+        classes=known.astype(np.int64),
+        names=tuple(str(row) for row in range(len(labelled))),
+        class_names=CLASS_NAMES,
+        kind="vector",
+        feature_names=tuple(column.name for column in table.columns),
+        columns=table.columns,
+    )
+    return OneSided(samples, labelled, duplicates=0, notices=table.notices)
 
 
 def checked_values(values: ArrayLike, *, channels: ChannelAxis | None = None) -> np.ndarray:

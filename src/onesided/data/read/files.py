@@ -8,7 +8,7 @@ JSON, CSV and HTML.
 import os
 import posixpath
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,15 +86,22 @@ def stream_images(folder: Path, others: Counter[str], prefix: str = "") -> Itera
 
     Files with other endings are counted in `others`.
     """
-    endings = ", ".join(ACCEPTED_ENDINGS)
+    return stream_files(folder, others, prefix, accepted=ACCEPTED_ENDINGS, noun="image")
+
+
+def stream_files(
+    folder: Path, others: Counter[str], prefix: str = "", *, accepted: Sequence[str], noun: str
+) -> Iterator[Found]:
+    """Yield the files with an accepted ending, in no order; see `stream_images`."""
+    endings = ", ".join(accepted)
     shown = shown_path(folder)
     if not os.path.isdir(folder):
         problem = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
-        raise DataNotFound(f"The folder {shown} {problem}. Give a folder of images ({endings}).")
+        raise DataNotFound(f"The folder {shown} {problem}. Give a folder of {noun}s ({endings}).")
     is_empty = True
     for file in _visible_files(folder, prefix):
         ending = os.path.splitext(file.name)[1].lower()
-        if ending in ACCEPTED_ENDINGS:
+        if ending in accepted:
             is_empty = False
             yield file
         else:
@@ -102,9 +109,17 @@ def stream_images(folder: Path, others: Counter[str], prefix: str = "") -> Itera
     if is_empty:
         came = f"only files of other kinds ({describe(others)})" if others else "nothing"
         raise DataNotFound(
-            f"The folder {shown} holds no image: expected files that end in {endings}; "
+            f"The folder {shown} holds no {noun}: expected files that end in {endings}; "
             f"found {came}."
         )
+
+
+def holds_only(folder: Path, ending: str) -> bool:
+    """Whether a folder holds files with this ending and no images."""
+    if not folder.is_dir():
+        return False
+    endings = {os.path.splitext(file.name)[1].lower() for file in _visible_files(folder, "")}
+    return ending in endings and endings.isdisjoint(ACCEPTED_ENDINGS)
 
 
 def listed_file(table: Table, row: Row) -> tuple[Found, str]:

@@ -90,7 +90,7 @@ def read_folders(
     folders = {POSITIVE: positives, UNKNOWN: unlabelled}
     if negatives is not None:
         folders[NEGATIVE] = negatives
-    called = _distinct_names(folders)
+    called = distinct_names(folders)
     listings = {
         label: list_images(folder, f"{called[label]}/") for label, folder in folders.items()
     }
@@ -281,7 +281,7 @@ def _class_folders(root: Path) -> list[Path]:
     return folders
 
 
-def _distinct_names(folders: dict[int, Path]) -> dict[int, str]:
+def distinct_names(folders: dict[int, Path]) -> dict[int, str]:
     """Return what names of items call each folder, so that no two items share a name."""
     own = {label: _own_name(folder) for label, folder in folders.items()}
     if "" not in own.values() and len(set(own.values())) == len(own):

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound
+from onesided.core.threads import available_cores
 from onesided.data.read import cache as caches
 from onesided.data.read.cache import CacheEntry, DecodeCache, Outcome, Stored, Writer
 from onesided.data.read.files import ACCEPTED_ENDINGS, Found, Unreadable
@@ -159,6 +159,7 @@ def check_readable(
     tolerate: float,
     *,
     unreadable: int | None = None,
+    noun: str = "image",
 ) -> None:
     """Raise if no file, or too small a share of the files, could be read.
 
@@ -168,20 +169,24 @@ def check_readable(
         skipped: Name and reason of each unreadable file.
         tolerate: Share that may be unreadable.
         unreadable: How many are unreadable, where `skipped` holds the first alone.
+        noun: What one of them is called.
     """
     unreadable = len(skipped) if unreadable is None else unreadable
     name, reason = skipped[0] if skipped else ("", "")
     first = f"{printable(name)} {reason}".replace("\n", "\\n")  # one line, whatever the name
     if unreadable == total:
-        found = f"none of {total} files can be read; the first: {first}" if total else "it is empty"
-        endings = ", ".join(ACCEPTED_ENDINGS)
-        raise DataNotFound(f"No readable image in {what}: {found}. Accepted are {endings}.")
+        files = "files" if noun == "image" else f"{noun}s"
+        found = f"none of {total} {files} can be read; the first: {first}"
+        endings = f" Accepted are {', '.join(ACCEPTED_ENDINGS)}." if noun == "image" else ""
+        raise DataNotFound(
+            f"No readable {noun} in {what}: {found if total else 'it is empty'}.{endings}"
+        )
     # The quotient is the double nearest to the true share, as the setting's literal is.
     share = unreadable / total
     if share > tolerate:
         enough = math.ceil(100 * share) / 100
         raise DataError(
-            f"{unreadable} of {total} images in {what} cannot be read, more than the "
+            f"{unreadable} of {total} {noun}s in {what} cannot be read, more than the "
             f"{100 * tolerate:.3g} % that are tolerated. The first: {first}. "
             f"Repair or remove them, or go on without them by --tolerate {enough:g}."
         )
@@ -269,7 +274,7 @@ def _reading(
         # Pillow's warnings (odd EXIF) are no news, and what it refuses is listed.
         warnings.filterwarnings("ignore", module=r"PIL\.")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with ThreadPoolExecutor(workers or min(8, os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(workers or min(8, available_cores())) as pool:
             yield _Each(pool, progress, total)
 
 

@@ -4,27 +4,32 @@ An item is a record of bytes: its name, a zero byte, and what is needed to read 
 notice that it changed. Records lie on disk; only those of one chunk are in memory.
 """
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from onesided.core.config import nearest
 from onesided.core.errors import DataError
+from onesided.data.columns.cells import Column, WrongCell, cell_value, plain, shown_row
+from onesided.data.columns.kinds import in_words, joined
 from onesided.data.read.files import (
     ACCEPTED_ENDINGS,
     Found,
     Unreadable,
     listed_file,
     stamp,
+    stream_files,
     stream_images,
 )
 from onesided.data.read.images import decode_chunk
 from onesided.data.read.picture import decode, read_header
+from onesided.data.read.texts import TEXT_ENDING, read_text
 from onesided.storage.names import printable, shown_path
 from onesided.storage.sorting import sorted_on_disk
 from onesided.storage.table import (
@@ -63,14 +68,18 @@ class Items(Protocol):
     def shown(self) -> str:
         """What messages call it."""
 
+    @property
+    def noun(self) -> str:
+        """What messages call one item: image, row or text."""
+
     def records(self, work: Path) -> Iterator[bytes]:
         """Yield a record for each item; `work` is a folder for temporary files."""
 
     def read(self, records: Sequence[bytes]) -> ItemChunk:
         """Read the items of some records."""
 
-    def picture(self, record: bytes) -> np.ndarray | None:
-        """Return (C, H, W) of an item as people see it, or None if there is nothing to see."""
+    def picture(self, record: bytes) -> np.ndarray | str | None:
+        """Return an item as people see it: (C, H, W), a text, or None for mere numbers."""
 
 
 def open_items(
@@ -79,26 +88,27 @@ def open_items(
     model: str,
     *,
     feature_names: Sequence[str] = (),
+    columns: Sequence[Column] = (),
     notify: Callable[[str], None] | None = None,
 ) -> Items:
     """Return the items of a folder or table, for a model that takes this shape.
 
     Args:
-        path: A folder of images, or a CSV file with a column `path` or columns of numbers.
+        path: A folder of images or texts, or a CSV file with a column `path` or with the columns
+            that the model was trained on.
         sample_shape: (C, H, W) of an image or (D,) of a vector.
         model: What messages call the model.
         feature_names: Names of the model's features; a table's columns are then found by
             name, in any order. Without names only their number is checked.
+        columns: Columns of a model that takes raw rows of a table.
         notify: Called with each sentence that a person should know.
     """
-    takes = (
-        f"{model} was trained on images"
-        if len(sample_shape) == 3
-        else f"{model} was trained on vectors of {sample_shape[0]} numbers"
-    )
+    takes = f"{model} was trained on {_in_words(sample_shape, columns)}"
     if path.suffix.lower() in ACCEPTED_ENDINGS and path.is_file():
         raise DataError(f"{shown_path(path)} is one image. Give the folder that holds it.")
     if not path.is_file() and path.suffix.lower() not in (".csv", ".tsv"):
+        if [column.kind for column in columns] == ["text"]:
+            return _Texts(path)
         if len(sample_shape) != 3:
             raise DataError(f"{takes}; it cannot rank a folder of images.")
         return _Files(path, sample_shape)
@@ -107,6 +117,8 @@ def open_items(
         if len(sample_shape) != 3:
             raise DataError(f"{takes}; it cannot rank the files that {shown_path(path)} lists.")
         return _ListedFiles(path.parent, sample_shape, table)
+    if columns:
+        return _RawRows(table, _columns_by_name(table, feature_names, model, notify), columns)
     if feature_names and len(sample_shape) == 1:
         return _FeatureTable(table, _columns_by_name(table, feature_names, model, notify))
     if (len(table.features),) != sample_shape:
@@ -115,6 +127,12 @@ def open_items(
             f"{takes}; {shown_path(path)} has no column 'path', but {printable(named)}."
         )
     return _FeatureTable(table, tuple(table.features))
+
+
+def _in_words(sample_shape: tuple[int, ...], columns: Sequence[Column]) -> str:
+    if len(sample_shape) == 3:
+        return "images"
+    return in_words(columns) if columns else f"vectors of {sample_shape[0]} numbers"
 
 
 def _columns_by_name(
@@ -156,6 +174,7 @@ class _Files:
 
     folder: Path
     sample_shape: tuple[int, ...]
+    noun: ClassVar[str] = "image"
 
     @property
     def shown(self) -> str:
@@ -175,7 +194,7 @@ class _Files:
         size = (height, width)
         return ItemChunk(*decode_chunk(found, channels=channels, size=size, what=self.shown))
 
-    def picture(self, record: bytes) -> np.ndarray | None:
+    def picture(self, record: bytes) -> np.ndarray | str | None:
         """Return an image in its own proportions, no larger than a page shows it."""
         path = self._path(record)
         try:
@@ -215,6 +234,7 @@ class _FeatureTable:
 
     table: Table
     columns: tuple[str, ...]
+    noun: ClassVar[str] = "row"
 
     @property
     def shown(self) -> str:
@@ -238,13 +258,74 @@ class _FeatureTable:
         contents = [record.partition(b"\0")[2] for record in records]
         numbers = b"".join(content[1:] for content in contents if content[:1] == _NUMBERS)
         return ItemChunk(
-            np.frombuffer(numbers, "<f4").reshape(-1, len(self.columns)),
-            {
-                index: content[1:].decode()
-                for index, content in enumerate(contents)
-                if content[:1] == _REASON
-            },
+            np.frombuffer(numbers, "<f4").reshape(-1, len(self.columns)), _reasons(contents)
         )
 
-    def picture(self, record: bytes) -> np.ndarray | None:
+    def picture(self, record: bytes) -> np.ndarray | str | None:
         return None
+
+
+@dataclass(frozen=True)
+class _RawRows(_FeatureTable):
+    """Rows whose columns are of several kinds; a row with a cell of another kind is unreadable."""
+
+    schema: Sequence[Column]
+
+    def _content(self, row: Row) -> bytes:
+        cells = zip(self.schema, self.columns, strict=True)
+        try:
+            values = [cell_value(column, plain(row.cells[place])) for column, place in cells]
+        except WrongCell as error:
+            return _REASON + f"cannot be used: line {row.line}, {error}".rstrip(".").encode()
+        return _NUMBERS + json.dumps(values).encode()
+
+    def read(self, records: Sequence[bytes]) -> ItemChunk:
+        contents = [record.partition(b"\0")[2] for record in records]
+        rows = [json.loads(content[1:]) for content in contents if content[:1] == _NUMBERS]
+        return ItemChunk(joined(self.schema, list(zip(*rows, strict=True))), _reasons(contents))
+
+    def picture(self, record: bytes) -> np.ndarray | str | None:
+        return shown_row(self.schema, json.loads(record.partition(b"\0")[2][1:]))
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Text files below a folder; see `Items`."""
+
+    folder: Path
+    noun: ClassVar[str] = "text"
+
+    @property
+    def shown(self) -> str:
+        return shown_path(self.folder)
+
+    def records(self, work: Path) -> Iterator[bytes]:
+        """Yield all texts below the folder, sorted by the bytes of their names."""
+        found = stream_files(self.folder, Counter(), accepted=(TEXT_ENDING,), noun="text")
+        return sorted_on_disk(
+            (os.fsencode(file.name) + b"\0" + stamp(file) for file in found), work
+        )
+
+    def read(self, records: Sequence[bytes]) -> ItemChunk:
+        texts: list[str] = []
+        reasons: dict[int, str] = {}
+        for index, record in enumerate(records):
+            try:
+                texts.append(read_text(self.folder / name_of(record)))
+            except Unreadable as error:
+                reasons[index] = error.reason
+        return ItemChunk(np.array(texts, object)[:, None], reasons)
+
+    def picture(self, record: bytes) -> np.ndarray | str | None:
+        try:
+            return read_text(self.folder / name_of(record))
+        except Unreadable:
+            return None  # it was readable a moment ago, when it got its score
+
+
+def _reasons(contents: Sequence[bytes]) -> dict[int, str]:
+    return {
+        index: content[1:].decode()
+        for index, content in enumerate(contents)
+        if content[:1] == _REASON
+    }

@@ -108,14 +108,18 @@ def score_chips(
     *,
     marked: Bool[np.ndarray, "n"],
     held_out: Bool[np.ndarray, "n"],
+    known: Float64[np.ndarray, "n"] | None = None,
 ) -> MapTable:
-    """Return the map by the model of a run folder: a score for every building with a chip."""
+    """Return the map by the model of a run folder: a score for every building with a chip.
+
+    `known` holds scores by models that were not trained on the building, NaN where there is none.
+    """
     predictor, _ = load_model(run)
-    rows = np.flatnonzero(chips.kept)
-    scores = np.full(len(chips.values), np.nan)
+    scores = np.full(len(chips.values), np.nan) if known is None else known
+    rows = np.flatnonzero(chips.kept & np.isnan(scores))
     if len(rows):
         scores[rows] = predictor.scores(Selection(chips.values, rows))
-    if not np.isfinite(scores[rows]).all():
+    if not np.isfinite(scores[chips.kept]).all():
         raise CheckpointError(
             f"The model in {run} gives scores that are no numbers, so its weights are damaged. "
             "Restore them from a copy, or train again."

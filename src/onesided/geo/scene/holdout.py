@@ -16,6 +16,7 @@ from onesided.geo.input.footprints import Buildings
 from onesided.geo.scene.chips import Chips
 from onesided.run.config import ChipsConfig
 from onesided.run.load import LoadedData, channel_statistics
+from onesided.run.scored import Scored
 from onesided.storage.optional import library
 
 NEIGHBOURHOODS = 64
@@ -35,8 +36,8 @@ def load_chips(
     rows = np.flatnonzero(kept)
     group = neighbourhoods(_middles(buildings.geometries[rows]))
     out, notices = choose_held_out(group, marked[rows], config.held_out, config.seed)
-    train = _part(buildings, chips, marked, rows[~out])
-    held_out = _part(buildings, chips, marked, rows[out])
+    train = _part(buildings, chips, marked, rows[~out], group[~out])
+    held_out = _part(buildings, chips, marked, rows[out], group[out])
     split = PUSplit(
         train=train,
         test=None,
@@ -61,13 +62,18 @@ def check_enough(marked: Bool[np.ndarray, "n"], where: str) -> None:
 
 
 def _part(
-    buildings: Buildings, chips: Chips, marked: Bool[np.ndarray, "n"], rows: Int64[np.ndarray, "m"]
+    buildings: Buildings,
+    chips: Chips,
+    marked: Bool[np.ndarray, "n"],
+    rows: Int64[np.ndarray, "m"],
+    group: Int64[np.ndarray, "m"],
 ) -> PUDataset:
     return PUDataset(
         values=Selection(chips.values, rows),
         labelled=marked[rows],
         truth=np.full(len(rows), UNKNOWN, np.int64),
         names=tuple(buildings.names[row] for row in rows),
+        groups=group,
     )
 
 
@@ -132,6 +138,14 @@ def choose_held_out(
         "neighbours look alike."
     )
     return held_out, (notice,)
+
+
+def out_of_fold_scores(split: PUSplit, scored: Scored, count: int) -> Float64[np.ndarray, "n"]:
+    """Return the scores of buildings by models that saw none of their neighbours; NaN elsewhere."""
+    scores = np.full(count, np.nan)
+    if scored.fold is not None:
+        scores[split.train.values.index] = scored.train
+    return scores
 
 
 def held_out_rows(split: PUSplit, count: int) -> Bool[np.ndarray, "n"]:

@@ -27,6 +27,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from onesided.core.errors import DataError
+from onesided.core.threads import available_cores
 from onesided.data.read.files import Unreadable
 from onesided.data.read.picture import decode
 from onesided.data.read.polygons import MARGIN, Window, cut, require_shapely, share_inside
@@ -117,7 +118,7 @@ class CutTile:
 
 def _cut_tiles(tiles: Sequence[XbdTile]) -> Iterator[CutTile]:
     """Cut the buildings out of tiles by several threads, in order, a few tiles at a time."""
-    workers = min(8, os.cpu_count() or 1)
+    workers = min(8, available_cores())
     with ThreadPoolExecutor(workers) as pool:
         # Executor.map alone would take all tiles at once and pile up their crops.
         for start in range(0, len(tiles), 4 * workers):

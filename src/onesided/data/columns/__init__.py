@@ -1,0 +1,1 @@
+"""Tables with columns of several kinds: finding the kinds, and turning rows into vectors."""

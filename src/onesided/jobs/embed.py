@@ -1,0 +1,197 @@
+"""Images to feature vectors by a frozen backbone, in a file: the job of `onesided embed`."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from onesided.core.errors import ConfigError, DataNotFound, OnesidedError
+from onesided.core.monitor import Monitor
+from onesided.data.problem.dataset import Selection
+from onesided.data.read.cache import DecodeCache
+from onesided.data.read.files import Found, find_images, listed_file
+from onesided.data.read.images import Decoded, decode_all
+from onesided.data.read.vectors import ENDINGS
+from onesided.engine.train_config import choose_device
+from onesided.jobs.choices import MOST_SKIPPED, skipped_lines
+from onesided.jobs.settings import PathLike
+from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
+from onesided.nets.standardise import Backbone
+from onesided.run.embed import fill_store, keys_of
+from onesided.run.folder import STORE
+from onesided.run.load import channel_statistics
+from onesided.storage.atomic import replacing, replacing_by_name, write_text
+from onesided.storage.features import ROWS, FeatureStore, StoredRows
+from onesided.storage.lock import alone
+from onesided.storage.names import printable, shown_path
+from onesided.storage.optional import library
+from onesided.storage.table import csv_text, open_table
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """What `embed` wrote.
+
+    Attributes:
+        output: The file.
+        names: Id of each row: the item's name.
+        width: Numbers of a vector.
+        skipped: Items that could not be read, with the reason.
+        backbone: The backbone, in words.
+    """
+
+    output: Path
+    names: tuple[str, ...]
+    width: int
+    skipped: tuple[tuple[str, str], ...]
+    backbone: str
+
+
+def embed(
+    images: PathLike,
+    output: PathLike,
+    *,
+    backbone: str = "efficientnet_lite0",
+    weights: PathLike | None = None,
+    image_size: int = 0,
+    tolerate: float = 0.05,
+    device: str = "auto",
+    cache: PathLike | None = None,
+    monitor: Monitor | None = None,
+) -> Embedded:
+    """Compute the feature vector of every image by a frozen backbone; write them to a file.
+
+    The same call resumes a stopped one.
+
+    Example:
+        >>> import onesided
+        >>> found = onesided.embed("images", "features.npz")
+        >>> found.width
+        1280
+
+    Args:
+        images: Folder of images, or CSV file with a column `path`.
+        output: File to write: .parquet (columns id and features), .npz (arrays id and features),
+            or .npy (the vectors; their ids are then in a file NAME.ids.csv).
+        backbone: Name of the network, also hf:FOLDER or onnx:FILE.
+        weights: A .safetensors file, for a backbone without published weights.
+        image_size: Side to which images are read; 0 chooses as `fit` does, at most 128.
+        tolerate: Share of unreadable files to accept.
+        device: auto, cpu or cuda.
+        cache: Folder that keeps decoded images and features, for `fit --cache` too. Without one
+            they are kept until the file is written.
+        monitor: Receives notices and progress.
+    """
+    output, monitor = Path(output), monitor or Monitor()
+    _check_output(output)
+    given = {"name": backbone, "freeze": True, **({"weights": str(weights)} if weights else {})}
+    settings = BackboneConfig.from_settings(given, "backbone")
+    settings.weights_file()  # or say what is missing, before anything is read
+    partial = output.with_name(f"{output.name}.partial")
+    keep = partial if cache is None else Path(cache)
+    busy = OnesidedError(f"Another command is writing {shown_path(output)}. Wait for it to end.")
+    with alone(output.with_name(f"{output.name}.lock"), otherwise=busy):
+        decoded = _decode(Path(images), image_size, tolerate, keep, monitor)
+        rows, words = _features(decoded, settings, device, keep / STORE, monitor)
+        names = tuple(map(printable, decoded.kept))
+        _write(output, names, rows)
+        if cache is None and partial.exists():
+            shutil.rmtree(partial)
+    for sentence in (*decoded.notices, *skipped_lines(decoded.skipped[:MOST_SKIPPED])):
+        monitor.note(sentence)
+    return Embedded(output, names, rows.shape[1], decoded.skipped, words)
+
+
+def _check_output(output: Path) -> None:
+    """Refuse what cannot be written before hours are spent."""
+    if output.suffix.lower() not in ENDINGS:
+        raise ConfigError(f"-o is {output}; expected a file that ends in {', '.join(ENDINGS)}.")
+    if output.is_dir() or not output.parent.is_dir():
+        raise OnesidedError(
+            f"{output} cannot be written: it is a folder, or its folder is missing."
+        )
+    if output.suffix.lower() == ".parquet":
+        library("pyarrow", "Writing a Parquet file")
+
+
+def _decode(
+    images: Path, image_size: int, tolerate: float, keep: Path, monitor: Monitor
+) -> Decoded:
+    found = _found(images)
+    with monitor.phase("reading") as phase:
+        return decode_all(
+            found,
+            size=(image_size, image_size) if image_size else None,
+            tolerate=tolerate,
+            what=shown_path(images),
+            progress=phase,
+            cache=DecodeCache(keep),
+        )
+
+
+def _found(images: Path) -> list[Found]:
+    if images.is_dir():
+        return find_images(images)
+    if not images.is_file():
+        raise DataNotFound(f"There is no folder {shown_path(images)}. Check its name.")
+    table = open_table(images, needed="path")
+    return [listed_file(table, row)[0] for row in table.rows()]
+
+
+def _features(
+    decoded: Decoded, settings: BackboneConfig, device: str, folder: Path, monitor: Monitor
+) -> tuple[StoredRows, str]:
+    """Return the features of all images, and the backbone in words."""
+    values = Selection(decoded.values, np.arange(len(decoded.values)))
+    mean, std = channel_statistics(values)
+    embedder: Backbone = build_backbone(settings, values.sample_shape, mean, std)
+    load_initial_weights(settings, embedder)
+    embedder.requires_grad_(False).eval()
+    words = settings.in_words(values.sample_shape).removesuffix(", frozen under a head")
+    monitor.note(f"Features are those of {words}.")
+    store, keys = FeatureStore(folder, embedder.identity(), embedder.width), keys_of(values)
+    where = choose_device(device)  # type: ignore[arg-type]
+    with monitor.phase("embedding") as phase:
+        fill_store(store, embedder, values, keys, where, phase)
+    return store.rows(keys), words
+
+
+def _write(output: Path, names: tuple[str, ...], rows: StoredRows) -> None:
+    """Write ids and vectors; only a chunk is in memory, but for an .npz file."""
+    ending = output.suffix.lower()
+    if ending == ".parquet":
+        _write_parquet(output, names, rows)
+        return
+    with replacing(output) as file:
+        if ending == ".npz":
+            ids = np.array(names, dtype=np.str_)
+            np.savez(file, allow_pickle=False, id=ids, features=rows[slice(None)])
+            return
+        header = {"descr": "<f4", "fortran_order": False, "shape": rows.shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for chunk in _chunks(rows):
+            file.write(chunk.tobytes())
+    write_text(output.with_suffix(".ids.csv"), csv_text(("id",), ((name,) for name in names)))
+
+
+def _write_parquet(output: Path, names: tuple[str, ...], rows: StoredRows) -> None:
+    pyarrow = library("pyarrow", "Writing a Parquet file")
+    parquet = library("pyarrow.parquet", "Writing a Parquet file")
+    vector = pyarrow.list_(pyarrow.float32(), rows.shape[1])
+    schema = pyarrow.schema([("id", pyarrow.string()), ("features", vector)])
+    with (
+        replacing_by_name(output) as temporary,
+        parquet.ParquetWriter(str(temporary), schema) as writer,
+    ):
+        for number, chunk in enumerate(_chunks(rows)):
+            flat = pyarrow.array(chunk.ravel())
+            lists = pyarrow.FixedSizeListArray.from_arrays(flat, rows.shape[1])
+            ids = list(names[number * ROWS : (number + 1) * ROWS])
+            writer.write_table(pyarrow.table([ids, lists], schema=schema))
+
+
+def _chunks(rows: StoredRows) -> Iterator[np.ndarray]:
+    for start in range(0, len(rows), ROWS):
+        yield rows[slice(start, start + ROWS)]

@@ -1,0 +1,1 @@
+"""auto: candidates, cross-validated on the same folds, cheap ones first; the best one is kept."""

@@ -1,0 +1,232 @@
+"""Which methods a search tries: simple ones first, larger ones as time allows."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log2, prod, sqrt
+from typing import Literal
+
+from onesided.methods import METHODS, method_named
+from onesided.methods.auto import AutoConfig
+from onesided.methods.average import AverageConfig
+from onesided.methods.base import MethodConfig
+from onesided.methods.forest import BoostingConfig, ForestConfig
+from onesided.methods.linear import PENALTIES, LinearConfig
+from onesided.run.config import RunConfig
+from onesided.run.presets import Amount, short_run
+
+DIRECT = ("linear", "forest", "boosting", "puet", "average")
+"""Methods that are fitted in one call, without a network."""
+TRAINED = ("nnpu", "teacher", "ncpu")
+"""Methods with a network that a search tries by itself where time allows."""
+SCALINGS: tuple[Literal["each", "common"], ...] = ("each", "common")
+COMMON = ", features on one scale"
+STEPS = ((5.0, 0), (60.0, 1500), (float("inf"), 4000))
+"""Training steps of a network by the minutes of the search; in five minutes none is tried, for
+models that take seconds are as good on most data."""
+STEP_SECONDS: Mapping[str, float] = {"nnpu": 0.004, "teacher": 0.015, "ncpu": 0.06}
+"""Of a step on vectors, measured on one core; other methods count as the slowest."""
+IMAGE_STEP_SECONDS = 0.15
+"""Of a step on 32 x 32 pixels."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method with its settings, as a search tries it.
+
+    Attributes:
+        name: Its name in files and tables, such as linear-0.3.
+        family: Method and data it trains on; a leaderboard shows the best of each.
+        words: What it is, for people.
+        config: The run that would train it alone.
+        on_images: Whether it trains on the images themselves, rather than on their features.
+        seconds: What one training of it takes here, estimated.
+        rank: How simple it is: on a tie the lower rank wins.
+    """
+
+    name: str
+    family: str
+    words: str
+    config: RunConfig
+    on_images: bool
+    seconds: float
+    rank: float
+
+
+class Menu:
+    """The candidates for one problem, stage by stage."""
+
+    def __init__(self, config: RunConfig, amount: Amount, width: int, folds: int) -> None:
+        assert isinstance(config.method, AutoConfig)
+        self.config, self.search = config, config.method
+        self.amount, self.width, self.folds = amount, width, folds
+        self.left = self.search.minutes * 60
+
+    def first(self) -> list[Candidate]:
+        """Return methods that take seconds: a path over the penalty, and trees."""
+        rows, width = self.amount.rows, self.width
+        fit = 2.5e-8 * rows * width + 0.01
+        path = [
+            self._direct(
+                f"linear-{penalty:g}{'' if scaling == 'each' else '-common'}",
+                "linear",
+                LinearConfig(penalty=penalty, scaling=scaling),
+                f"a linear model, penalty {penalty:g}{COMMON if scaling == 'common' else ''}",
+                seconds=fit,
+                rank=number / 100,
+            )
+            for scaling in SCALINGS
+            for number, penalty in enumerate(PENALTIES)
+        ]
+        forest = self._direct(
+            "forest",
+            "forest",
+            ForestConfig(),
+            "a forest",
+            seconds=self._forest_seconds(),
+            rank=2,
+        )
+        boosting = self._direct(
+            "boosting",
+            "boosting",
+            BoostingConfig(),
+            "boosted trees",
+            seconds=1e-5 * rows * sqrt(width) + 0.2,
+            rank=3,
+        )
+        return self._affordable([*path, forest, boosting])
+
+    def second(self, best: Mapping[str, Candidate], near: Sequence[str]) -> list[Candidate]:
+        """Return what builds on the first: second passes, and an average.
+
+        Args:
+            best: The best candidate so far of each family.
+            near: Families whose best is not clearly worse than the best of all.
+        """
+        found = []
+        for family, rank in (("linear", 1.0), ("forest", 4.0)):
+            if family in near:
+                first = best[family]
+                found.append(
+                    self._direct(
+                        f"{first.name}-twice",
+                        f"{family}-twice",
+                        first.config.method.model_copy(update={"passes": 2}),
+                        f"{first.words}, fitted again with its likely positives",
+                        seconds=(6 if family == "linear" else 2.5) * first.seconds,
+                        rank=rank,
+                    )
+                )
+        parts = [name for name in ("linear", "forest", "boosting") if name in near]
+        if len(parts) > 1:
+            settings = {
+                name: best[name].config.method.model_dump(mode="json") if name in parts else None
+                for name in ("linear", "forest", "boosting")
+            }
+            found.append(
+                self._direct(
+                    "average",
+                    "average",
+                    AverageConfig(**settings),
+                    f"the average of {' and '.join(best[name].words for name in parts)}",
+                    seconds=sum(best[name].seconds for name in parts),
+                    rank=5,
+                )
+            )
+        return self._affordable(found)
+
+    def third(self, prior: float | None) -> list[Candidate]:
+        """Return networks; those that need a prior get this one, and are left out without."""
+        steps = next(count for minutes, count in STEPS if self.search.minutes <= minutes)
+        names = self._named(TRAINED if steps else ())
+        steps = steps or STEPS[1][1]  # of methods that were asked for
+        names = [name for name in names if name in METHODS]
+        on_features = [self._network(name, steps, rank=10 + n) for n, name in enumerate(names)]
+        from_scratch = []
+        if self.amount.images and self.config.backbone.freeze:
+            images = [name for name in ("teacher", "ncpu") if name in names]
+            from_scratch = [
+                self._network(name, steps, rank=20 + n, on_images=True)
+                for n, name in enumerate(images)
+            ]
+        able = [
+            candidate
+            for candidate in (*on_features, *from_scratch)
+            if prior is not None or not candidate.config.method.needs.prior
+        ]
+        return self._affordable(
+            replace(candidate, config=replace(candidate.config, prior=prior))
+            if candidate.config.method.needs.prior and prior is not None
+            else candidate
+            for candidate in able
+        )
+
+    def _forest_seconds(self) -> float:
+        rows = self.amount.rows
+        return 1.5e-6 * rows * log2(rows + 1) * sqrt(self.width) + 0.1
+
+    def _named(self, usual: Sequence[str]) -> list[str]:
+        """Return the usual methods, or those asked for, and those asked for beside them."""
+        asked = self.search.candidates or usual
+        names = dict.fromkeys((*asked, *self.search.also))
+        return [name for name in names if name not in DIRECT or name == "puet"]
+
+    def _direct(
+        self,
+        name: str,
+        family: str,
+        method: MethodConfig,
+        words: str,
+        *,
+        seconds: float,
+        rank: float,
+    ) -> Candidate:
+        config = replace(self.config, method_name=family.removesuffix("-twice"), method=method)
+        return Candidate(name, family, words, config, False, seconds, rank)
+
+    def _network(self, name: str, steps: int, *, rank: float, on_images: bool = False) -> Candidate:
+        if name in DIRECT:
+            return self._direct(
+                name,
+                name,
+                method_named(name)(),
+                method_named(name).card.title,
+                seconds=2 * self._forest_seconds(),
+                rank=rank,
+            )
+        backbone = self.config.backbone
+        if on_images:
+            backbone = backbone.from_scratch()
+        images = self.amount.images and (on_images or not backbone.freeze)
+        config = short_run(replace(self.config, backbone=backbone), name, steps, self.amount)
+        title, suffix = config.method.card.title, "-images" if on_images else ""
+        slowest = max(STEP_SECONDS.values())
+        step = IMAGE_STEP_SECONDS if images else STEP_SECONDS.get(name, slowest)
+        trained = "on the images" if images else "on the features" if self.amount.images else ""
+        return Candidate(
+            name + suffix,
+            name + suffix,
+            f"{title} {trained}".strip(),
+            config,
+            on_images,
+            steps * step,
+            rank,
+        )
+
+    def _affordable(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Return those that are asked for or that the time left allows, and take their time."""
+        chosen, asked = [], self.search.candidates
+        for candidate in candidates:
+            method = candidate.config.method_name
+            whole = (self.folds + 1) * candidate.seconds
+            forced = method in self.search.also or method in asked
+            if asked and not forced:
+                continue
+            if forced or whole <= self.left:
+                self.left -= whole
+                chosen.append(candidate)
+        return chosen
+
+
+def amount_of(rows: int, labelled: int, sample_shape: Sequence[int]) -> tuple[Amount, int]:
+    """Return the amount of data, and how many numbers a sample has."""
+    return Amount(rows, labelled, len(sample_shape) == 3), prod(sample_shape)
