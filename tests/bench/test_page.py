@@ -61,6 +61,16 @@ def test_nothing_run_gives_a_page_that_says_so(tmp_path: Path) -> None:
     assert claims.count("**not run**") == len(read_suite("ncpu").claims)
 
 
+def test_text_of_a_result_file_cannot_become_a_part_of_the_page(tmp_path: Path) -> None:
+    cell = {"row": "ncpu", "data": "cifar100", "scale": "paper", "seed": 0, "status": "failed"}
+    (tmp_path / "ncpu").mkdir()
+    content = {"cells": [{**cell, "failure": "<script>alert(1)</script>"}]}
+    (tmp_path / "ncpu" / "table2.json").write_text(json.dumps(content))
+    page = write_page(tmp_path).read_text(encoding="utf-8")
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+
+
 def test_show_prints_published_and_measured(output: Path) -> None:
     shown = call("bench", "show", "ncpu/table2", "-o", output, "--json")
     assert shown.exit_code == 0

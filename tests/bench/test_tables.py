@@ -1,18 +1,23 @@
 """A table shows what was published beside what was measured, and what was not run."""
 
+import json
+from pathlib import Path
 from typing import Any
 
-from onesided.bench.results import Record
+import pytest
+
+from onesided.bench.results import Record, read_records
 from onesided.bench.tables import shown
+from onesided.core.errors import OnesidedError
 
 
-def record(row: str, seed: int, oa: float, **changes: Any) -> Record:  # noqa: ANN401
+def record(row: str, number: int, oa: float, **changes: Any) -> Record:  # noqa: ANN401
     names = ("f1", "precision", "recall", "auc")
     return {
         "row": row,
         "data": "cifar100",
         "scale": "features",
-        "seed": seed,
+        "seed": number,
         "status": "finished",
         "degenerate": None,
         "figures": {"oa": oa, **dict.fromkeys(names, 0.5)},
@@ -40,6 +45,29 @@ def test_a_data_set_without_cells_is_shown_as_not_run() -> None:
     parts = shown("ncpu", "table1", [])
     assert [part.data for part in parts] == ["cifar10", "cifar100", "stl10", "abcd", "xbd"]
     assert {part.words for part in parts} == {"not run"}
+
+
+def test_a_row_says_what_it_has_that_others_lack() -> None:
+    row = next(row for row in shown("ncpu", "table1", [])[0].rows if row.name == "lagam")
+    assert row.status == "not run Has negatives that the others lack."
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        3,
+        [3],
+        [{"row": "ncpu"}],
+        [record("ncpu", 0, 0.5, figures=None)],
+        [record("ncpu", 0, 0.5, seed="0")],
+    ],
+    ids=str,
+)
+def test_a_damaged_result_file_is_refused_in_one_sentence(cells: object, tmp_path: Path) -> None:
+    (tmp_path / "ncpu").mkdir()
+    (tmp_path / "ncpu" / "table2.json").write_text(json.dumps({"cells": cells}))
+    with pytest.raises(OnesidedError, match="is damaged"):
+        read_records(tmp_path, "ncpu", "table2")
 
 
 def test_failed_and_degenerate_runs_stay_in_the_table() -> None:

@@ -11,7 +11,7 @@ from onesided.bench.scale import Scale, read_scale
 from onesided.bench.suite import MEASURED, Row, read_suite
 from onesided.core.config import Settings, merge
 from onesided.methods import METHODS
-from onesided.run.config import PATHS, RunConfig, data_config
+from onesided.run.config import RunConfig, data_config
 from onesided.run.presets import prior_of_recipe, recipe_settings
 
 PAPER_SCALE = "run at the paper's scale"
@@ -89,14 +89,6 @@ def planned(
     if only:
         chosen.sort(key=lambda cell: (cell.seed, only.index(cell.row)))
     return chosen
-
-
-def data_key(config: RunConfig) -> str:
-    """Return what decides the data of a run: its settings, and the frozen backbone."""
-    data = config.data.model_dump(mode="json", exclude=set(PATHS))
-    network = config.backbone.identity() if config.backbone.freeze else None
-    text = json.dumps([data, network], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def scale_words(scale: str) -> str:

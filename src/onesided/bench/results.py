@@ -13,6 +13,7 @@ from typing import Any
 
 from onesided.bench.cells import Cell, scale_words
 from onesided.bench.suite import read_suite
+from onesided.core.errors import OnesidedError
 from onesided.run.folder import LOG, REPORT_DATA, RESULT, read_result
 from onesided.run.scored import read_arrays
 from onesided.storage.atomic import read_json, write_json
@@ -42,7 +43,30 @@ def beside(folder: Path) -> Path:
 def read_records(output: Path, suite: str, table: str) -> list[Record]:
     """Return the records of a table; none where no cell was run."""
     path = result_file(output, suite, table)
-    return list(read_json(path)["cells"]) if path.exists() else []
+    if not path.exists():
+        return []
+    records = read_json(path).get("cells")
+    if not isinstance(records, list) or not all(map(_is_sound, records)):
+        raise OnesidedError(
+            f"{path} is damaged: it should hold a list of cells, each with row, data, scale, seed "
+            "and status. Remove it; onesided bench run writes it again from the run folders."
+        )
+    return records
+
+
+def _is_sound(record: object) -> bool:
+    """Return whether a record has what every reader uses."""
+    if not isinstance(record, dict):
+        return False
+    words = all(isinstance(record.get(name), str) for name in ("row", "data", "scale", "status"))
+    if not words or type(record.get("seed")) is not int:
+        return False
+    if record["status"] != FINISHED:
+        return isinstance(record.get("failure"), str)
+    figures, seconds = record.get("figures"), record.get("seconds")
+    if not isinstance(figures, dict) or not isinstance(seconds, int | float):
+        return False
+    return all(isinstance(figures.get(name), float | int | None) for name in FIGURES)
 
 
 def all_records(output: Path, suite: str) -> dict[Key, Record]:

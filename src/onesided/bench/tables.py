@@ -76,27 +76,26 @@ def _shown(suite_name: str, table: str, scale: str, data: str, records: Sequence
     here = [one for one in records if (one["scale"], one["data"]) == (scale, data)]
     words = scale_words(scale) if here else "not run"
     rows = []
-    for name, row in suite.rows_of(table).items():
+    for name in suite.rows_of(table):
         own = [one for one in here if one["row"] == name]
-        rows.append(_row(suite_name, table, data, name, row.title, own))
+        rows.append(_row(suite_name, table, data, name, own))
     return Shown(data, scale, suite.tables[table].figures, tuple(rows), words)
 
 
-def _row(
-    suite_name: str, table: str, data: str, name: str, title: str, own: Sequence[Record]
-) -> ShownRow:
+def _row(suite_name: str, table: str, data: str, name: str, own: Sequence[Record]) -> ShownRow:
     suite = read_suite(suite_name)
+    row = suite.rows_of(table)[name]
     done = [one for one in own if one["status"] == FINISHED]
     figures = suite.tables[table].figures
     costs = suite.published_cost.get(data, {}).get(name, {})
     numbers = suite.published.get(data, {}).get(name, {})
     return ShownRow(
         name=name,
-        title=title,
+        title=row.title,
         published={one: _published(one, numbers, costs) for one in figures},
         measured={one: measured(done, one) for one in figures},
         seeds=len(done),
-        status=_status(own, done),
+        status=" ".join(filter(None, (_status(own, done), row.note))),
     )
 
 
