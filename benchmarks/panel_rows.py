@@ -362,9 +362,20 @@ def ours(parameters: Mapping[str, Any], problem: Problem, seed: int) -> Scored:
         chosen={
             "method": estimator.result_.get("method"),
             "threshold": threshold,
-            "out_of_fold": kept is not None,
+            "words": estimator.result_.get("words"),
+            "out_of_fold": "leaderboard" in estimator.result_,
+            "claimed": _claimed(estimator),
         },
     )
+
+
+def _claimed(estimator: PUClassifier) -> dict[str, list[float | None]]:
+    """Return what the estimator says without the truth: value, low and high of each figure."""
+    if estimator.evaluation_ is None:
+        return {}
+    figures = estimator.evaluation_.figures
+    names = ("recall", "precision", "f1", "prior", "auc")
+    return {name: [figures[name].value, figures[name].low, figures[name].high] for name in names}
 
 
 def _given(samples: np.ndarray) -> Any:  # noqa: ANN401

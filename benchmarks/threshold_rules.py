@@ -29,6 +29,7 @@ from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.metrics.threshold_rules import NoThreshold, lee_liu_threshold, prior_threshold
 from onesided.metrics.truth import truth_metrics
 from onesided.priors import bbe
+from onesided.priors import elkan_noto as elkan_noto_prior
 from onesided.storage.atomic import read_json, write_json, write_text
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "threshold_rules.json"
@@ -41,6 +42,8 @@ RULES = {
     "elkan-noto-in-pool": "Elkan-Noto in U, scaled",
     "bbe": "BBE prior",
     "lee-liu": "Lee-Liu",
+    "elkan-noto-ranks": "Elkan-Noto, by ranks",
+    "both": "BBE and Elkan-Noto by ranks",
     "true-prior": "true prior",
     "best": "best F1",
 }
@@ -51,7 +54,8 @@ WORDS = (
     "out-of-fold scores; **in U**: the posterior of an item of U above one half, which accounts "
     "for the labelled positives that are not in U (benchmarks/panel_rows.py derives it). **BBE "
     "prior**: the top share of U that best bin estimation gives. **Lee-Liu**: the maximum of "
-    "r^2 / s. The last two columns *need the truth*: the top share of the true prior, and the best "
+    "r^2 / s. **By ranks**: the share that Elkan and Noto's cut calls after a scaling of ranks. "
+    "**Both**: the geometric mean of that share and BBE's, which `auto` uses. The last two columns *need the truth*: the top share of the true prior, and the best "
     "F1 that any threshold has. Bold is the best rule without the truth."
 )
 
@@ -111,12 +115,16 @@ def decisions(positive: np.ndarray, pool: np.ndarray, truth: np.ndarray) -> dict
     labels = np.repeat([1, 0], [len(positive), len(pool)])
     scaling = platt(labels, np.concatenate([positive, pool]))
     scaled = scaling(positive), scaling(pool)
+    best_bins = bbe(positive, pool, resamples=1).value
+    by_ranks = max(elkan_noto_prior(positive, pool, resamples=1).value, 1 / len(pool))
     rules: dict[str, Callable[[], np.ndarray]] = {
         "elkan-noto": lambda: elkan_noto(positive, pool),
         "elkan-noto-scaled": lambda: elkan_noto(*scaled),
         "elkan-noto-in-pool": lambda: elkan_noto_in_pool(*scaled),
-        "bbe": lambda: pool > prior_threshold(pool, bbe(positive, pool, resamples=1).value),
+        "bbe": lambda: pool > prior_threshold(pool, best_bins),
         "lee-liu": lambda: pool > lee_liu_threshold(positive, pool),
+        "elkan-noto-ranks": lambda: pool > prior_threshold(pool, by_ranks),
+        "both": lambda: pool > prior_threshold(pool, float(np.sqrt(by_ranks * best_bins))),
         "true-prior": lambda: pool > prior_threshold(pool, float(truth.mean())),
         "best": lambda: pool > best_threshold(pool, truth),
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from onesided.core.errors import ConfigError
-from onesided.metrics.registry import OWN_SCORES, Bias, assumption, entry
+from onesided.metrics.registry import FROM_OWN_SCORES, Bias, assumption, entry
 
 Scenario = Literal["case-control", "single-set"]
 """Was P collected apart from U, or labelled inside one set of which U is the rest?"""
@@ -158,5 +158,5 @@ def prior_figure(
     key = origin or ("given" if interval is None else "estimated")
     low, high = interval or (None, None)
     # The highest scores give the prior only as far as P scores like all positives.
-    scar = ("scar", "held_out") if key == OWN_SCORES else ()
+    scar = ("scar", "held_out") if key in FROM_OWN_SCORES else ()
     return Figure("prior", value, low, high, (*scar, key), assumption(key).prior_bias)

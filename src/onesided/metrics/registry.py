@@ -127,6 +127,9 @@ class Assumption:
 
 OWN_SCORES = "own_scores"
 """Origin of a prior that was estimated on the scores whose precision it gives."""
+OWN_SCORES_TWICE = "own_scores_twice"
+"""The same by two estimators, which err in different directions."""
+FROM_OWN_SCORES = (OWN_SCORES, OWN_SCORES_TWICE)
 
 ASSUMPTIONS: dict[str, Assumption] = {
     "scar": Assumption(
@@ -158,6 +161,12 @@ ASSUMPTIONS: dict[str, Assumption] = {
         "The prior was estimated from the highest held-out scores of this model (by BBE), as if "
         "only positives had them. If negatives have them too, the prior is too high.",
         prior_bias="high",
+    ),
+    OWN_SCORES_TWICE: Assumption(
+        "prior from these scores",
+        "The prior was estimated from this model's own scores in two ways, and is the geometric "
+        "mean of both: by the highest scores (BBE), too high if negatives have them too, and by "
+        "the share that Elkan and Noto's rule calls positive. Its interval spans both.",
     ),
     "like_unlabelled": Assumption(
         "items like the unlabelled", "Accuracy is about items like the unlabelled ones."

@@ -1,7 +1,17 @@
 """Class priors from positives and unlabelled samples alone: arrays in, estimate out."""
 
 from onesided.priors.bbe import BestBin, bbe, best_bin
+from onesided.priors.elkan_noto import elkan_noto
 from onesided.priors.estimate import PriorEstimate, agreement
 from onesided.priors.km2 import km1, km2
 
-__all__ = ["BestBin", "PriorEstimate", "agreement", "bbe", "best_bin", "km1", "km2"]
+__all__ = [
+    "BestBin",
+    "PriorEstimate",
+    "agreement",
+    "bbe",
+    "best_bin",
+    "elkan_noto",
+    "km1",
+    "km2",
+]

@@ -15,7 +15,7 @@ from onesided.core.config import read_toml
 from onesided.core.errors import ConfigError, DataError
 from onesided.engine.model_file import DESCRIPTION, ModelDescription, write_description
 from onesided.metrics.intervals import clopper_pearson
-from onesided.metrics.registry import OWN_SCORES
+from onesided.metrics.registry import FROM_OWN_SCORES, OWN_SCORES_TWICE
 from onesided.metrics.threshold_rules import (
     HALF,
     NoThreshold,
@@ -36,8 +36,8 @@ from onesided.run.folder import (
     read_result,
 )
 from onesided.run.gallery import map_roles
-from onesided.run.prior import NoPrior, PriorUsed, own_prior
-from onesided.run.scored import Scored, entries_at, figures_at, read_arrays
+from onesided.run.prior import NoPrior, PriorUsed
+from onesided.run.scored import Scored, entries_at, figures_at, prior_by_scores, read_arrays
 from onesided.storage.atomic import read_json, write_arrays, write_json, write_text
 from onesided.storage.table import csv_lines
 
@@ -101,7 +101,7 @@ def choose_threshold(rule: ThresholdRule, scored: Scored, prior: float | None) -
             assert number is not None
             found = _top_k(unlabelled, int(number))
         case "prior":
-            found = _by_prior(number, unlabelled, pair, prior)
+            found = _by_prior(number, scored, prior)
         case "max-f1":
             assert pair is not None
             found = _max_f1(*pair)
@@ -119,15 +119,22 @@ def _fixed_words(value: float) -> str:
 
 
 def threshold_after_training(rule: ThresholdRule, scored: Scored, prior: float | None) -> Chosen:
-    """Return the threshold of a rule, or 0.5 where these scores give none.
+    """Return the threshold of a rule, or another one where these scores give none.
 
-    An error would lose the training that came before, and the threshold can be moved later.
+    An error would lose the training that came before, and the threshold can be moved later. After
+    a search a score of 0.5 has no meaning of its own, so the criterion of Lee and Liu stands in.
     """
     try:
         return choose_threshold(rule, scored, prior)
     except NoThreshold as error:
-        half = choose_threshold(HALF, scored, None)
-        return replace(half, rule=rule, reason=f"{error} For now the threshold is 0.5.")
+        instead, words = HALF, "For now the threshold is 0.5."
+        if scored.fold is not None and rule.name == "prior":
+            instead, words = ThresholdRule("max-f1"), "For now it is that of the rule max-f1."
+        try:
+            found = choose_threshold(instead, scored, None)
+        except NoThreshold:
+            found, words = choose_threshold(HALF, scored, None), "For now the threshold is 0.5."
+        return replace(found, rule=rule, reason=f"{error} {words}")
 
 
 def _top_k(scores: np.ndarray, count: int) -> tuple[float, str]:
@@ -144,31 +151,28 @@ def _top_k(scores: np.ndarray, count: int) -> tuple[float, str]:
     return value, words
 
 
-def _by_prior(
-    given: float | None,
-    unlabelled: np.ndarray,
-    pair: tuple[np.ndarray, np.ndarray] | None,
-    known: float | None,
-) -> tuple[float, str]:
+def _by_prior(given: float | None, scored: Scored, known: float | None) -> tuple[float, str]:
+    pair = scored.held_out_pair()
     # On held-out items where there are some: a model that memorises labels calls too few of its
     # training items positive.
-    scores, what = (unlabelled, "") if pair is None else (pair[1], "held-out ")
+    scores, what = (scored.unlabelled, "") if pair is None else (pair[1], "held-out ")
+    if scored.fold is not None:
+        what = ""
     prior, origin = given, "as given"
     if prior is None and known is not None:
         prior, origin = known, "the prior of this run"
     if prior is None:
-        assert pair is not None
-        estimate = own_prior(*pair)
+        estimate = prior_by_scores(scored)
         if isinstance(estimate, NoPrior):
             raise NoThreshold(
                 f"No threshold by the prior: {estimate}. Give it, as in prior=0.3, or choose "
                 "another rule, such as recall=0.9."
             )
         prior = estimate.value
-        origin = (
-            "estimated by BBE on this model's held-out scores, biased high, 95 % interval "
-            f"{estimate.low:.3f} to {estimate.high:.3f}"
-        )
+        how = "by BBE on this model's held-out scores, biased high"
+        if estimate.origin == OWN_SCORES_TWICE:
+            how = "by BBE and by Elkan and Noto's rule on out-of-fold scores"
+        origin = f"estimated {how}, 95 % interval {estimate.low:.3f} to {estimate.high:.3f}"
     value = prior_threshold(scores, prior)
     called = int((scores > value).sum())
     return value, (
@@ -221,7 +225,7 @@ class NewThreshold:
         result, scored = read_result(run), Scored.load(run / SCORED)
         prior = PriorUsed.of_result(result)
         known = _given_prior(run) if prior is None else prior.value
-        if prior is not None and prior.origin == OWN_SCORES:
+        if prior is not None and prior.origin in FROM_OWN_SCORES:
             known = None  # it was not given; the rule estimates it again, and says so
         model = ModelDescription.from_settings(read_json(run / DESCRIPTION), DESCRIPTION)
         columns, rows = _read_decisions(run / SCORES, len(scored.unlabelled))

@@ -17,7 +17,7 @@ from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.pu import evaluate_pu
 from onesided.metrics.truth import truth_metrics
 from onesided.run.folder import AGAIN
-from onesided.run.prior import NoPrior, PriorUsed, own_prior
+from onesided.run.prior import NoPrior, PriorUsed, own_prior, own_prior_twice
 from onesided.storage.atomic import write_arrays
 
 UNREADABLE = (
@@ -139,6 +139,17 @@ def _is_sound(name: str, values: np.ndarray | None) -> bool:
     return values.dtype.kind == "f" and bool(((values >= 0) & (values <= 1)).all())
 
 
+def prior_by_scores(scored: Scored) -> PriorUsed | NoPrior:
+    """Return the prior that these scores give: by two estimators where all of them are usable.
+
+    After a search there are enough scores for two; a held-out part has few.
+    """
+    pair = scored.held_out_pair()
+    if pair is None:
+        return NoPrior("nothing was held out")
+    return own_prior(*pair) if scored.fold is None else own_prior_twice(*pair)
+
+
 def prior_for_estimates(
     scored: Scored, used: PriorUsed | None, given: float | None
 ) -> PriorUsed | None:
@@ -146,12 +157,11 @@ def prior_for_estimates(
 
     The method's own; else the number the user gave; else `own_prior`.
     """
-    pair = scored.held_out_pair()
-    if used is not None or pair is None:
+    if used is not None or scored.held_out_pair() is None:
         return used
     if given is not None:
         return PriorUsed(given, None, None, "given")
-    found = own_prior(*pair)
+    found = prior_by_scores(scored)
     return None if isinstance(found, NoPrior) else found
 
 
@@ -194,7 +204,7 @@ def figures_at(
     labelled_share = float(labelled.mean()) if scenario == "single-set" else None
     # A run does not store the reason for a missing prior: it follows from the scores.
     return evaluate_by(
-        own_prior(*pair) if prior is None else prior,
+        prior_by_scores(scored) if prior is None else prior,
         *pair,
         threshold=threshold,
         scenario=scenario,

@@ -67,9 +67,14 @@ class Leaderboard:
 
     @property
     def winner(self) -> Entry:
-        """The simplest candidate that is not worse than the highest beyond chance."""
+        """The best of the simplest family that is not worse than the highest beyond chance.
+
+        Within a family nothing is simpler than the rest, so there the highest one counts: with
+        few positives almost every penalty is within chance of the best.
+        """
         highest = self.highest
-        tied = [entry for entry in self.complete if self.within(entry, highest, TIED)]
+        best = self._best_entries().values()
+        tied = [entry for entry in best if self.within(entry, highest, TIED)]
         return min(tied, key=lambda entry: (entry.candidate.rank, -self.auc(entry)))
 
     def within(self, entry: Entry, best: Entry, errors: float) -> bool:
@@ -89,12 +94,15 @@ class Leaderboard:
 
     def best_of_families(self) -> dict[str, Candidate]:
         """Return the best candidate of each family that was tried on every fold."""
+        return {family: entry.candidate for family, entry in self._best_entries().items()}
+
+    def _best_entries(self) -> dict[str, Entry]:
         best: dict[str, Entry] = {}
         for entry in self.complete:
             family = entry.candidate.family
             if family not in best or self.auc(entry) > self.auc(best[family]):
                 best[family] = entry
-        return {family: entry.candidate for family, entry in best.items()}
+        return best
 
     def near(self) -> list[str]:
         """Return the families whose best is not clearly worse than the highest."""

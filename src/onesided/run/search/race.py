@@ -13,7 +13,7 @@ from onesided.core.folds import sides
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher
 from onesided.methods.auto import AutoConfig
-from onesided.run.prior import NoPrior, PriorUsed, own_prior
+from onesided.run.prior import NoPrior, PriorUsed, own_prior_twice
 from onesided.run.problem import Problem
 from onesided.run.scored import read_arrays
 from onesided.run.search.candidates import Candidate, Menu, amount_of
@@ -101,7 +101,7 @@ class _Race:
         if not self.board.complete:
             return None
         scores, labelled = self.board.winner.scores, self.board.labelled
-        found = own_prior(scores[labelled], scores[~labelled])
+        found = own_prior_twice(scores[labelled], scores[~labelled])
         return None if isinstance(found, NoPrior) else found
 
     def _try_all(self, candidates: Iterable[Candidate]) -> None:
