@@ -55,7 +55,8 @@ WORDS = (
     "for the labelled positives that are not in U (benchmarks/panel_rows.py derives it). **BBE "
     "prior**: the top share of U that best bin estimation gives. **Lee-Liu**: the maximum of "
     "r^2 / s. **By ranks**: the share that Elkan and Noto's cut calls after a scaling of ranks. "
-    "**Both**: the geometric mean of that share and BBE's, which `auto` uses. The last two columns *need the truth*: the top share of the true prior, and the best "
+    "**Both**: the geometric mean of that share and BBE's, which `auto` uses. The last "
+    "two columns *need the truth*: the top share of the true prior, and the best "
     "F1 that any threshold has. Bold is the best rule without the truth."
 )
 

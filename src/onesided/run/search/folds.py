@@ -75,10 +75,9 @@ def rows_of(data: PUDataset, rows: np.ndarray) -> PUDataset:
     )
 
 
-def trained_on(problem: Problem, rows: np.ndarray) -> Problem:
-    """Return the problem with only these rows to train on, and nothing held out."""
-    split = replace(
-        problem.split, train=rows_of(problem.split.train, rows), held_out=None, test=None
-    )
+def trained_on(problem: Problem, rows: np.ndarray, held_out: PUDataset) -> Problem:
+    """Return the problem with only these rows to train on, and others held out."""
+    train = rows_of(problem.split.train, rows)
+    split = replace(problem.split, train=train, held_out=held_out, test=None)
     data = replace(problem.data, split=split, known_negatives=None)
     return replace(problem, data=data, training=split, unseen_negatives=None)

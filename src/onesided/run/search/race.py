@@ -10,9 +10,11 @@ from jaxtyping import Float64
 
 from onesided.core.errors import OnesidedError
 from onesided.core.folds import sides
+from onesided.data.problem.dataset import Selection
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher
 from onesided.methods.auto import AutoConfig
+from onesided.run.encode import encode
 from onesided.run.prior import NoPrior, PriorUsed, own_prior_twice
 from onesided.run.problem import Problem
 from onesided.run.scored import read_arrays
@@ -75,6 +77,7 @@ class _Race:
         _, width = amount_of(rows, labelled, problem.split.sample_shape)
         self.menu = Menu(config, amount, width, int(fold.max()) + 1)
         self.prior: PriorUsed | None = None
+        self.encoded: dict[tuple[bool, int], tuple[Problem, Selection]] = {}
 
     def run(self) -> Search:
         self._try_all(self.menu.first())
@@ -138,17 +141,15 @@ class _Race:
         place = self.folder / candidate.name if self.folder else None
         if place and (place / f"{number}.npz").exists():
             return _read_fold(place / f"{number}.npz", len(part))
-        problem = self._problem(candidate)
-        training = trained_on(problem, rest)
-        memory = Memory(
-            Checkpoints(place / f"{number}.pt", candidate.name) if place else Checkpoints()
-        )
+        training, inside = self._sides(candidate, number, rest, part)
+        memory = Memory()
         if place:
             place.mkdir(parents=True, exist_ok=True)
+            memory = Memory(Checkpoints(place / f"{number}.pt", candidate.name))
         started = time.monotonic()
         prior = self.prior if candidate.config.method.needs.prior else None
         trained = train(training, memory=memory, prior=prior)
-        scores = trained.predictor.scores(rows_of(problem.split.train, part).values)
+        scores = replace(trained.predictor, encoder=None).scores(inside)
         seconds = time.monotonic() - started
         if place:
             write_arrays(
@@ -157,9 +158,20 @@ class _Race:
             (place / f"{number}.pt").unlink(missing_ok=True)
         return scores, seconds
 
-    def _problem(self, candidate: Candidate) -> Problem:
-        problem = self.images if candidate.on_images else self.problem
-        return replace(problem, config=candidate.config)
+    def _sides(
+        self, candidate: Candidate, number: int, rest: np.ndarray, part: np.ndarray
+    ) -> tuple[Problem, Selection]:
+        """Return the problem outside a fold and the samples inside it, encoded once for all."""
+        key = (candidate.on_images, number)
+        if key not in self.encoded:
+            problem = self.images if candidate.on_images else self.problem
+            both = encode(trained_on(problem, rest, rows_of(problem.split.train, part)))
+            assert both.split.held_out is not None
+            split = replace(both.split, held_out=None)
+            outside = replace(both, data=replace(both.data, split=split), training=split)
+            self.encoded[key] = outside, both.split.held_out.values
+        outside, inside = self.encoded[key]
+        return replace(outside, config=candidate.config), inside
 
     def _tell(self, candidate: Candidate, fold: int) -> None:
         done = len(self.board.entries)
