@@ -66,7 +66,8 @@ class Estimate:
         hours, unknown = self.total(left)
         if unknown == len(left):
             return ""
-        more = f", and {unknown} cells of unknown length" if unknown else ""
+        noun = "cell" if unknown == 1 else "cells"
+        more = f", and {unknown} {noun} of unknown length" if unknown else ""
         return f" About {hours:.1f} hours left{more}."
 
 
