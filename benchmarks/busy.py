@@ -55,7 +55,7 @@ import json, sys, time
 from onesided.core.threads import available_cores, using_threads, wait_passively
 wait_passively()  # as every command does; it leaves the variables of a user alone
 from onesided.run.config import RunConfig
-from onesided.run.execute import train
+from onesided.run.training import train
 from onesided.run.load import load_data
 from onesided.run.problem import build_problem
 from onesided.run.work import threads_for

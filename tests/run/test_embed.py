@@ -26,10 +26,10 @@ from onesided.nets.build import BackboneConfig, build_backbone
 from onesided.run.build import build_method
 from onesided.run.config import RunConfig
 from onesided.run.embed import embed
-from onesided.run.execute import train
 from onesided.run.folder import CACHE, SCORES, STORE
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import Problem, build_problem
+from onesided.run.training import train
 from onesided.storage import features
 from tests.run.running import run_in
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -117,6 +117,7 @@ class VectorItems:
     """The rows of a file of vectors, for a trained model; see `Items`."""
 
     file: VectorFile
+    noun: ClassVar[str] = "row"
 
     @property
     def shown(self) -> str:
