@@ -26,7 +26,7 @@ class Phase:
         self(clock.epoch * clock.steps + clock.step + 1, clock.epochs * clock.steps)
 
     def tried(self, done: int, total: int | None, status: str) -> None:
-        """Show which candidate a search tries, after `done` others."""
+        """Show what a search does, and how much of its work is done."""
         self(done, total)
 
     def epoch(self, row: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The search itself: fold by fold, candidate by candidate, each result on disk before the next."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -77,6 +77,7 @@ class _Race:
         _, width = amount_of(rows, labelled, problem.split.sample_shape)
         self.menu = Menu(config, amount, width, int(fold.max()) + 1)
         self.prior: PriorUsed | None = None
+        self.planned, self.done = 0.0, 0.0  # seconds of work, estimated
         self.encoded: dict[tuple[bool, int], tuple[Problem, Selection]] = {}
 
     def run(self) -> Search:
@@ -107,9 +108,13 @@ class _Race:
         found = own_prior_twice(scores[labelled], scores[~labelled])
         return None if isinstance(found, NoPrior) else found
 
-    def _try_all(self, candidates: Iterable[Candidate]) -> None:
+    def _try_all(self, candidates: Sequence[Candidate]) -> None:
+        folds = self.menu.folds
+        self.planned += sum(folds * candidate.seconds for candidate in candidates)
         for candidate in candidates:
+            before = self.done
             entry = self._try(candidate)
+            self.done = before + folds * candidate.seconds  # also of one that was given up
             self.board = replace(self.board, entries=(*self.board.entries, entry))
 
     def _try(self, candidate: Candidate) -> Entry:
@@ -119,6 +124,7 @@ class _Race:
         for number, rest, part in sides(self.board.fold):
             self._tell(candidate, number)
             scores, seconds = self._fold(candidate, number, rest, part)
+            self.done += candidate.seconds
             filled = entry.scores.copy()
             filled[part] = scores
             entry = Entry(candidate, filled, entry.seconds + seconds)
@@ -174,12 +180,12 @@ class _Race:
         return replace(outside, config=candidate.config), inside
 
     def _tell(self, candidate: Candidate, fold: int) -> None:
-        done = len(self.board.entries)
         status = f"{candidate.words}, fold {fold + 1}"
         if self.board.complete:
             best = self.board.winner
             status += f" · best so far {best.candidate.words}: {self.board.auc(best):.3f}"
-        self.watcher.tried(done, None, status)
+        # In tenths of a second of estimated work, so that the bar tells the time left.
+        self.watcher.tried(round(10 * self.done), round(10 * self.planned), status)
 
 
 def _read_fold(path: Path, rows: int) -> tuple[np.ndarray, float]:
