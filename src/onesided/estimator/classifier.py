@@ -5,7 +5,7 @@ It does what the command does: arrays or files, a split, a preset, the configura
 training, a predictor. Attributes hold what a run folder would hold.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -40,6 +40,7 @@ from onesided.estimator.inputs import (
     holds_paths,
     image_values,
     lists_names,
+    names_of,
     read_paths,
     seed_of,
     with_groups,
@@ -77,11 +78,17 @@ from onesided.run.rank import unknown_values
 KINDS: tuple[str, ...] = get_args(ImageKind)
 
 
-def in_given_order(split: PUSplit, scores: Float64[np.ndarray, "u"]) -> Float64[np.ndarray, "u"]:
-    """Return the scores of U, of the training and then the held-out part, in the order of X."""
+def in_given_order(
+    split: PUSplit, scores: Float64[np.ndarray, "u"], names: Sequence[str]
+) -> Float64[np.ndarray, "m"]:
+    """Return scores of U, of the training and then the held-out part, in the order of these names.
+
+    NaN for a file that could not be read, so that the others keep their places.
+    """
     parts = [split.train] if split.held_out is None else [split.train, split.held_out]
-    place = np.concatenate([part.values.index[part.unlabelled] for part in parts])
-    return scores[np.argsort(place, kind="stable")]
+    given = (part.names[row] for part in parts for row in np.flatnonzero(part.unlabelled))
+    score_of = dict(zip(given, scores.tolist(), strict=True))
+    return np.array([score_of.get(name, np.nan) for name in names])
 
 
 class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -140,8 +147,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_features_in_: Numbers per sample.
         feature_names_in_: Names of the features, where X had some.
         evaluation_: Figures from samples that were not trained on; None if there are none.
-        pool_scores_: Scores of the unlabelled samples in the order of X, after auto each by a
-            model that was not trained on it. `predict_proba(X)` gives those of the final model,
+        pool_scores_: Scores of the unlabelled samples in the order of X, NaN for a file that
+            cannot be read; after auto each by a model that was not trained on it. `predict_proba(X)` gives those of the final model,
             which was taught that these samples are unlabelled.
         result_: The content of a run's `result.json`; empty where a folder has none.
         feature_importances_: By how much each feature reduces the risk, for forests.
@@ -230,7 +237,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if images or holds_texts(X):
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on a data frame
         self._take(finished.predictor, finished.model, result, finished.evaluation)
-        self.pool_scores_ = in_given_order(problem.split, finished.scored.unlabelled)
+        _, known = normalise_pu_labels(labels.values, labels_mean=labels.scheme)
+        pool = [name for name, label in zip(names_of(X), known, strict=True) if label == UNKNOWN]
+        self.pool_scores_ = in_given_order(problem.split, finished.scored.unlabelled, pool)
         if finished.evaluation is not None and finished.evaluation.degenerate:
             monitor.warn(finished.evaluation.degenerate, DegenerateModelWarning)
         return self

@@ -104,11 +104,16 @@ def with_groups(data: OneSided, groups: ArrayLike | None, items: Items) -> OneSi
         raise DataError(
             f"groups holds {len(given)} entries and X {rows} samples; these must be equal."
         )
-    files = distinctly_named(items) if holds_paths(items) else None
-    names = [file.name for file in files] if files else list(map(str, range(rows)))
-    group_of = dict(zip(names, map(str, given.tolist()), strict=True))
+    group_of = dict(zip(names_of(items), map(str, given.tolist()), strict=True))
     groups_of_rows = np.array([group_of[name] for name in data.samples.names])
     return replace(data, samples=replace(data.samples, groups={"groups": groups_of_rows}))
+
+
+def names_of(items: Items) -> list[str]:
+    """Return the name of each sample of X in a run: of its file, or the number of its row."""
+    if holds_paths(items):
+        return [file.name for file in distinctly_named(items)]
+    return list(map(str, range(len(items))))  # type: ignore[arg-type]
 
 
 def check_weights(weights: ArrayLike | None, rows: int, method: str) -> None:

@@ -238,6 +238,7 @@ class _Job:
             prior=PriorUsed.of_result(result),
             unseen=False,
             notices=(*loaded.notices, *result["warnings"]),
+            optimism=result.get("optimism", 0.0),
         )
 
     def map_by_model(self, model: Path, prior: object | None) -> MapResult:
@@ -291,8 +292,9 @@ class _Job:
         prior: PriorUsed | None,
         unseen: bool,
         notices: Sequence[str],
+        optimism: float = 0.0,
     ) -> MapResult:
-        summary = summarise(table, prior=prior, truth=self.truth, unseen=unseen)
+        summary = summarise(table, prior=prior, truth=self.truth, unseen=unseen, optimism=optimism)
         alarm = (summary.degenerate,) if summary.degenerate else ()
         every = (*alarm, *prepared.warnings, *notices, *summary.warnings)
         warnings = tuple(dict.fromkeys(every))

@@ -120,9 +120,9 @@ class Average:
             }
             part.load_state_dict(own)
         scale = state.get(SCALE)
-        if scale is None or scale.shape != (len(self.parts),) or not (scale > 0).all():
+        if scale is None or not _is_scale(scale, len(self.parts)):
             raise CheckpointError("The average is damaged: it has no scale for each of its parts.")
-        self.scale = scale.double().cpu().numpy()
+        self.scale = scale.cpu().numpy()
 
     def _fitted(self) -> np.ndarray:
         if self.scale is None:
@@ -142,6 +142,13 @@ def _part(
             return Forest(settings, width)
         case BoostingConfig():
             return Boosting(settings, width)
+
+
+def _is_scale(scale: Tensor, parts: int) -> bool:
+    """Whether there is a finite number above 0 for each part."""
+    if scale.dtype != torch.float64 or scale.shape != (parts,):
+        return False
+    return bool((scale > 0).all() and scale.isfinite().all())
 
 
 def _log_odds(scores: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 from jaxtyping import Float64
-from pydantic import Field
+from pydantic import field_validator
 from torch import Tensor
 
 from onesided.core.batch import DataFacts
@@ -48,7 +48,7 @@ MOST_ITERATIONS = 200
 class LinearConfig(MethodConfig):
     """Settings of Linear."""
 
-    penalty: Literal["auto"] | float = Field(default="auto")
+    penalty: Literal["auto"] | float = "auto"
     """Penalty on the squared length of the weights, beside the mean loss. auto chooses among
     eight by the proxy AUC of out-of-fold scores."""
     scaling: Literal["each", "common"] = "each"
@@ -72,6 +72,14 @@ class LinearConfig(MethodConfig):
         variants={},
         logs={},  # fitted in one call: there are no epochs
     )
+
+    @field_validator("penalty", mode="before")
+    @classmethod
+    def _is_auto_or_positive(cls, penalty: object) -> object:
+        is_number = isinstance(penalty, int | float) and not isinstance(penalty, bool)
+        if penalty == "auto" or (is_number and 0 < penalty < np.inf):  # type: ignore[operator]
+            return penalty
+        raise ValueError("a penalty is auto or a number above 0")
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "Linear":
         """Return a Linear without weights; of the backbone it takes the scale of vectors."""
@@ -125,6 +133,8 @@ class Linear:
             raise CheckpointError(f"The model is damaged: it should hold {self.width} weights.")
         if not all(np.isfinite(values).all() for values in numbers.values()):
             raise CheckpointError("The model is damaged: its weights are not finite numbers.")
+        if not (numbers["scale"] > 0).all():
+            raise CheckpointError("The model is damaged: it divides features by zero or less.")
         self.numbers = numbers
 
     def _fitted(self, rows: np.ndarray, positive: Mask, penalty: float) -> dict[str, np.ndarray]:

@@ -37,13 +37,15 @@ def difference(first: Scores, second: Scores, labelled: Labelled) -> Difference:
     """Return the difference of two models' proxy AUCs.
 
     DeLong et al. (1988) for paired models: both scored the same items, so the variance is that of
-    the differences of placements, and what the two have in common cancels.
+    the differences of placements, and what the two have in common cancels. A single positive, or
+    a single unlabelled item, says nothing of the spread: the error is then infinite.
     """
     of_positive, of_unlabelled = (
         placements(first[of], first[against]) - placements(second[of], second[against])
         for of, against in ((labelled, ~labelled), (~labelled, labelled))
     )
-    variance = sum(part.var(ddof=1) / len(part) for part in (of_positive, of_unlabelled))
+    parts = (of_positive, of_unlabelled)
+    variance = sum(part.var(ddof=1) / len(part) if len(part) > 1 else np.inf for part in parts)
     return Difference(float(of_positive.mean()), float(np.sqrt(variance)))
 
 

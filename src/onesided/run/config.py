@@ -144,6 +144,11 @@ class RunConfig:
             _check_table(table, settings.get(table, {}), where)
         method = dict(settings.get("method", {}))
         name = str(method.pop("name", DEFAULT_METHOD))
+        if "minutes" in method and name != AUTO:
+            raise ConfigError(
+                f"A budget is the time of {AUTO}, and the method is {name}. Leave the budget out "
+                "and choose a preset, or leave the method out."
+            )
         return cls(
             data=data_config(settings.get("data", {}), where),
             method_name=name,

@@ -239,7 +239,13 @@ class NewThreshold:
         The result is written last: killed before, the same command does everything again.
         """
         result, scored, threshold = self.result, self.scored, self.chosen.value
-        evaluation = figures_at(scored, threshold, scenario=result["scenario"], prior=self.prior)
+        evaluation = figures_at(
+            scored,
+            threshold,
+            scenario=result["scenario"],
+            prior=self.prior,
+            optimism=result.get("optimism", 0.0),  # only a search has one
+        )
         old = (result.get("threshold_rule") or {}).get("explained")
         notices = [text for text in result.get("notices", []) if text != old]
         write_description(self.run, self.model.model_copy(update={"threshold": threshold}))

@@ -225,6 +225,18 @@ class _Prior(BaseModel):
     notes: list[str]
 
 
+class _Tried(BaseModel):
+    model_config = _STRICT
+    words: str
+    proxy_auc: float
+    low: float
+    high: float
+    folds: int
+    seconds: float
+    tried: int
+    won: bool
+
+
 class _Result(BaseModel):
     model_config = _STRICT
     method: str
@@ -238,6 +250,9 @@ class _Result(BaseModel):
     known_negatives: _KnownNegatives | None = None
     notices: list[str] = []
     threshold_rule: dict[str, str] | None = None
+    leaderboard: list[_Tried] = []  # these three after a search only
+    folds: int = 0
+    optimism: Annotated[float, Field(ge=0, le=1)] = 0.0
 
 
 def read_result(folder: Path) -> dict[str, Any]:

@@ -164,6 +164,8 @@ def plan_run(given: Settings, preset: str | Path | None, *, where: str = "config
         given = merge({"method": {"name": chosen.default_method}}, given)
     own = RunConfig.from_settings(given, where)
     if chosen is None:
+        if isinstance(own.method, AutoConfig):
+            check_candidates(own.method)
         return Plan(own)
     if own.method_name == AUTO:
         return _plan_search(own, chosen, given, where)
@@ -211,7 +213,7 @@ def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) ->
         settings["name"] = "efficientnet_lite0"
         backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
     checked = replace(own, data=data, backbone=backbone, method=method)
-    return Plan(checked, vectors=BackboneConfig())
+    return Plan(checked, vectors=own.backbone)
 
 
 def check_candidates(method: AutoConfig) -> None:

@@ -110,7 +110,7 @@ class Scored:
                 raise OnesidedError(f"{path} is damaged: P or U has no scores. {AGAIN}")
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
+def read_arrays(path: Path, remedy: str = AGAIN) -> dict[str, np.ndarray]:
     """Return the arrays of an .npz file; raise where it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -119,7 +119,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             if not isinstance(array, np.ndarray):  # numpy gives bytes for a member that is none
                 raise ValueError(f"its member '{name}' is no array")
     except UNREADABLE as error:
-        raise OnesidedError(f"{path} cannot be read ({error}). {AGAIN}") from None
+        raise OnesidedError(f"{path} cannot be read ({error}). {remedy}") from None
     return arrays
 
 
@@ -135,7 +135,11 @@ def _is_sound(name: str, values: np.ndarray | None) -> bool:
         return values.dtype.kind in "iu" and bool(np.isin(values, (NEGATIVE, POSITIVE)).all())
     if name == "fold":
         return values.dtype.kind in "iu" and bool((values >= 0).all())
-    # NaN compares as false.
+    return are_scores(values)
+
+
+def are_scores(values: np.ndarray) -> bool:
+    """Whether all are numbers from 0 to 1; NaN compares as false."""
     return values.dtype.kind == "f" and bool(((values >= 0) & (values <= 1)).all())
 
 

@@ -98,11 +98,11 @@ def _hash_of(selections: Iterable[Selection]) -> str:
         # Four bytes for each number, as vectors have; images have one.
         rows = max(1, min(4096, 2**26 // max(1, 4 * prod(values.sample_shape))))
         for start in range(0, len(values), rows):
-            digest.update(_bytes_of(values.take(slice(start, start + rows))))
+            digest.update(bytes_of(values.take(slice(start, start + rows))))
     return digest.hexdigest()
 
 
-def _bytes_of(values: np.ndarray) -> bytes:
+def bytes_of(values: np.ndarray) -> bytes:
     """Return the content of an array, also of raw rows, whose own bytes are addresses."""
     if values.dtype != object:
         return values.tobytes()

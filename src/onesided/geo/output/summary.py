@@ -51,6 +51,7 @@ def summarise(
     prior: PriorUsed | None = None,
     truth: Mapping[str, int] | None = None,
     unseen: bool = False,
+    optimism: float = 0.0,
 ) -> Summary:
     """Return the figures of a map.
 
@@ -59,6 +60,7 @@ def summarise(
         prior: Share of damaged among the unmarked; None estimates it from held-out scores.
         truth: Class of some buildings by name, for reporting only.
         unseen: Whether the model was trained elsewhere, so that every building is held out.
+        optimism: By how much the proxy AUC is too high because the model was chosen by it.
     """
     out = table.scored & (table.held_out | unseen)
     positive, unlabelled = table.scores[out & table.marked], table.scores[out & ~table.marked]
@@ -74,6 +76,7 @@ def summarise(
         threshold=table.threshold,
         scenario="single-set",
         labelled_share=marked,
+        optimism=optimism,
     )
     found = {**evaluation.figures, **_share_of_all(evaluation.figures["prior"], marked)}
     figures = [found[name] for name in shown("map") if name in found]

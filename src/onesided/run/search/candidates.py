@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 from math import log2, prod, sqrt
 from typing import Literal
 
-from onesided.methods import METHODS, method_named
+import numpy as np
+from jaxtyping import Int64
+
+from onesided.core.folds import sides
+from onesided.data.problem.dataset import PUDataset
+from onesided.methods import method_named
 from onesided.methods.auto import AutoConfig
 from onesided.methods.average import AverageConfig
 from onesided.methods.base import MethodConfig
@@ -53,12 +58,24 @@ class Candidate:
 
 
 class Menu:
-    """The candidates for one problem, stage by stage."""
+    """The candidates for one problem, stage by stage.
 
-    def __init__(self, config: RunConfig, amount: Amount, width: int, folds: int) -> None:
+    Args:
+        config: The settings of the search.
+        amount: All training data.
+        part: The least that a fold leaves to train on: its batches must be full, too.
+        width: Numbers per sample.
+        folds: How many folds there are.
+    """
+
+    def __init__(
+        self, config: RunConfig, amount: Amount, part: Amount, width: int, folds: int
+    ) -> None:
         assert isinstance(config.method, AutoConfig)
         self.config, self.search = config, config.method
         self.amount, self.width, self.folds = amount, width, folds
+        self.part = part
+        self.tried: set[str] = set()
         self.left = self.search.minutes * 60
 
     def first(self) -> list[Candidate]:
@@ -135,11 +152,14 @@ class Menu:
         return self._affordable(found)
 
     def third(self, prior: float | None) -> list[Candidate]:
-        """Return networks; those that need a prior get this one, and are left out without."""
+        """Return networks, and what was asked for and not tried yet.
+
+        Those that need a prior get this one. Without it they are left out, unless asked for: then
+        each training estimates its own, as a run of that method does.
+        """
         steps = next(count for minutes, count in STEPS if self.search.minutes <= minutes)
         names = self._named(TRAINED if steps else ())
         steps = steps or STEPS[1][1]  # of methods that were asked for
-        names = [name for name in names if name in METHODS]
         on_features = [self._network(name, steps, rank=10 + n) for n, name in enumerate(names)]
         from_scratch = []
         if self.amount.images and self.config.backbone.freeze:
@@ -151,7 +171,9 @@ class Menu:
         able = [
             candidate
             for candidate in (*on_features, *from_scratch)
-            if prior is not None or not candidate.config.method.needs.prior
+            if prior is not None
+            or not candidate.config.method.needs.prior
+            or candidate.config.method_name in self._asked
         ]
         return self._affordable(
             replace(candidate, config=replace(candidate.config, prior=prior))
@@ -168,7 +190,11 @@ class Menu:
         """Return the usual methods, or those asked for, and those asked for beside them."""
         asked = self.search.candidates or usual
         names = dict.fromkeys((*asked, *self.search.also))
-        return [name for name in names if name not in DIRECT or name == "puet"]
+        return [name for name in names if name not in self.tried]
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        return (*self.search.candidates, *self.search.also)
 
     def _direct(
         self,
@@ -197,7 +223,7 @@ class Menu:
         if on_images:
             backbone = backbone.from_scratch()
         images = self.amount.images and (on_images or not backbone.freeze)
-        config = short_run(replace(self.config, backbone=backbone), name, steps, self.amount)
+        config = short_run(replace(self.config, backbone=backbone), name, steps, self.part)
         title, suffix = config.method.card.title, "-images" if on_images else ""
         slowest = max(STEP_SECONDS.values())
         step = IMAGE_STEP_SECONDS if images else STEP_SECONDS.get(name, slowest)
@@ -214,15 +240,16 @@ class Menu:
 
     def _affordable(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Return those that are asked for or that the time left allows, and take their time."""
-        chosen, asked = [], self.search.candidates
+        chosen = []
         for candidate in candidates:
             method = candidate.config.method_name
             whole = (self.folds + 1) * candidate.seconds
-            forced = method in self.search.also or method in asked
-            if asked and not forced:
+            forced = method in self._asked
+            if self.search.candidates and not forced:
                 continue
             if forced or whole <= self.left:
                 self.left -= whole
+                self.tried.add(method)
                 chosen.append(candidate)
         return chosen
 
@@ -230,3 +257,16 @@ class Menu:
 def amount_of(rows: int, labelled: int, sample_shape: Sequence[int]) -> tuple[Amount, int]:
     """Return the amount of data, and how many numbers a sample has."""
     return Amount(rows, labelled, len(sample_shape) == 3), prod(sample_shape)
+
+
+def smallest_part(data: PUDataset, fold: Int64[np.ndarray, "n"], *, images: bool) -> Amount:
+    """Return the fewest positives and the fewest unlabelled items that a fold leaves to train on.
+
+    A batch that is full with all the data may not be without a fold.
+    """
+    counts = [
+        (int(data.labelled[rest].sum()), int(data.unlabelled[rest].sum()))
+        for _, rest, _ in sides(fold)
+    ]
+    labelled, unlabelled = (min(column) for column in zip(*counts, strict=True))
+    return Amount(labelled + unlabelled, labelled, images)

@@ -9,8 +9,9 @@ from jaxtyping import Int64
 from onesided.core.errors import DataError
 from onesided.core.folds import Groups, assign_folds
 from onesided.core.rng import numpy_generator
-from onesided.data.problem.dataset import PUDataset, Selection
+from onesided.data.problem.dataset import PUDataset, Selection, bytes_of
 from onesided.data.problem.samples import chunk_length
+from onesided.run.load import channel_statistics
 from onesided.run.problem import Problem
 
 
@@ -20,7 +21,7 @@ def groups_of(data: PUDataset) -> Groups:
     length = chunk_length(values.sample_shape)
     for start in range(0, len(values), length):
         chunk = values.take(slice(start, start + length))
-        digests += [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in chunk]
+        digests += [hashlib.blake2b(bytes_of(row), digest_size=16).digest() for row in chunk]
     _, copies = np.unique(np.array(digests), return_inverse=True)
     return copies if data.groups is None else _joined(copies, data.groups)
 
@@ -47,7 +48,7 @@ def folds_of(data: PUDataset, groups: Groups, folds: int, seed: int) -> Int64[np
         )
     random = numpy_generator(seed, "folds")
     fold = assign_folds(data.labelled, groups, min(folds, distinct), random)
-    # Large groups can leave a fold without P or without U; it then joins the next one.
+    # Large groups can leave a fold without P or without U; it then joins the first whole one.
     whole = [
         number
         for number in range(int(fold.max()) + 1)
@@ -76,8 +77,14 @@ def rows_of(data: PUDataset, rows: np.ndarray) -> PUDataset:
 
 
 def trained_on(problem: Problem, rows: np.ndarray, held_out: PUDataset) -> Problem:
-    """Return the problem with only these rows to train on, and others held out."""
+    """Return the problem with only these rows to train on, and others held out.
+
+    Vectors are standardised by these rows alone: what is held out must not decide how it is seen.
+    """
     train = rows_of(problem.split.train, rows)
     split = replace(problem.split, train=train, held_out=held_out, test=None)
-    data = replace(problem.data, split=split, known_negatives=None)
+    mean, std = problem.data.mean, problem.data.std
+    if len(split.sample_shape) == 1 and mean:  # raw rows have none before they are encoded
+        mean, std = channel_statistics(split.train.values)
+    data = replace(problem.data, split=split, known_negatives=None, mean=mean, std=std)
     return replace(problem, data=data, training=split, unseen_negatives=None)

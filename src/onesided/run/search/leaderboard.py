@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from onesided.run.search.candidates import Candidate
 
 CLEARLY = 2.0
 """Standard errors by which a candidate must be worse to be given up before its last fold."""
+FEWEST_POSITIVES = 10
+"""Positives that must be scored before a candidate is given up: the spread of two says little."""
 TIED = 1.0
 """Standard errors within which two candidates count as equal, and the simpler one wins."""
 
@@ -55,17 +58,17 @@ class Leaderboard:
         scores, labelled = entry.scores[known], self.labelled[known]
         return proxy_auc(scores[labelled], scores[~labelled])
 
-    @property
+    @cached_property
     def complete(self) -> list[Entry]:
         """The candidates that were tried on every fold."""
         return [entry for entry in self.entries if entry.complete]
 
-    @property
+    @cached_property
     def highest(self) -> Entry:
         """The candidate with the highest proxy AUC."""
         return max(self.complete, key=self.auc)
 
-    @property
+    @cached_property
     def winner(self) -> Entry:
         """The best of the simplest family that is not worse than the highest beyond chance.
 
@@ -86,7 +89,8 @@ class Leaderboard:
 
     def clearly_worse(self, entry: Entry, best: Entry) -> bool:
         """Return whether the rows scored so far show that an entry cannot win."""
-        return not self.within(entry, best, CLEARLY)
+        scored = int((self.labelled & ~np.isnan(entry.scores)).sum())
+        return scored >= FEWEST_POSITIVES and not self.within(entry, best, CLEARLY)
 
     def _gap(self, entry: Entry, best: Entry) -> Difference:
         known = ~np.isnan(entry.scores) & ~np.isnan(best.scores)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64
 
+from onesided.core.dist import rank
 from onesided.core.errors import OnesidedError
 from onesided.core.folds import sides
 from onesided.data.problem.dataset import Selection
@@ -17,8 +18,8 @@ from onesided.methods.auto import AutoConfig
 from onesided.run.encode import encode
 from onesided.run.prior import NoPrior, PriorUsed, own_prior_twice
 from onesided.run.problem import Problem
-from onesided.run.scored import read_arrays
-from onesided.run.search.candidates import Candidate, Menu, amount_of
+from onesided.run.scored import are_scores, read_arrays
+from onesided.run.search.candidates import Candidate, Menu, amount_of, smallest_part
 from onesided.run.search.folds import folds_of, groups_of, rows_of, trained_on
 from onesided.run.search.leaderboard import Entry, Leaderboard
 from onesided.run.training import train
@@ -75,7 +76,8 @@ class _Race:
         rows, labelled = len(data), int(data.labelled.sum())
         amount, _ = amount_of(rows, labelled, images.split.sample_shape)
         _, width = amount_of(rows, labelled, problem.split.sample_shape)
-        self.menu = Menu(config, amount, width, int(fold.max()) + 1)
+        part = smallest_part(data, fold, images=amount.images)
+        self.menu = Menu(config, amount, part, width, int(fold.max()) + 1)
         self.prior: PriorUsed | None = None
         self.planned, self.done = 0.0, 0.0  # seconds of work, estimated
         self.encoded: dict[tuple[bool, int], tuple[Problem, Selection]] = {}
@@ -150,14 +152,15 @@ class _Race:
         training, inside = self._sides(candidate, number, rest, part)
         memory = Memory()
         if place:
-            place.mkdir(parents=True, exist_ok=True)
             memory = Memory(Checkpoints(place / f"{number}.pt", candidate.name))
+        if place and rank() == 0:
+            place.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
         prior = self.prior if candidate.config.method.needs.prior else None
         trained = train(training, memory=memory, prior=prior)
         scores = replace(trained.predictor, encoder=None).scores(inside)
         seconds = time.monotonic() - started
-        if place:
+        if place and rank() == 0:
             write_arrays(
                 place / f"{number}.npz", {"scores": scores, "seconds": np.array([seconds])}
             )
@@ -189,11 +192,14 @@ class _Race:
 
 
 def _read_fold(path: Path, rows: int) -> tuple[np.ndarray, float]:
-    arrays = read_arrays(path)
+    remedy = "Delete it, and give the same command again; only this fold is trained again."
+    arrays = read_arrays(path, remedy)
     scores, seconds = arrays.get("scores"), arrays.get("seconds")
-    if scores is None or seconds is None or scores.shape != (rows,) or seconds.shape != (1,):
-        raise OnesidedError(
-            f"{path} is damaged. Delete it, and give the same command again; only this fold is "
-            "trained again."
-        )
+    sound = scores is not None and scores.shape == (rows,) and are_scores(scores)
+    if scores is None or not sound or seconds is None or not _is_time(seconds):
+        raise OnesidedError(f"{path} is damaged: it does not hold {rows} scores. {remedy}")
     return scores, float(seconds[0])
+
+
+def _is_time(seconds: np.ndarray) -> bool:
+    return seconds.shape == (1,) and seconds.dtype.kind == "f" and bool(seconds[0] < np.inf)
