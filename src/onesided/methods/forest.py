@@ -59,7 +59,7 @@ class ForestConfig(MethodConfig):
         "P against U ranks as positive against negative does: Elkan and Noto, KDD 2008.",
         fidelity="scikit-learn's trees, with equal weight of P and U and leaves of five samples. "
         "No network: the settings of backbone and training have no effect.",
-        licence="Ours, on scikit-learn (BSD-3-Clause).",
+        licence="Ours, under Apache-2.0, on scikit-learn (BSD-3-Clause).",
         good_at="Tables of numbers, in seconds and without any scaling.",
         bad_at="Many features of which each says little.",
         variants={},
@@ -158,7 +158,7 @@ class BoostingConfig(MethodConfig):
         "2002. Why P against U ranks as positive against negative does: Elkan and Noto, KDD 2008.",
         fidelity="scikit-learn's trees, with equal weight of P and U; each split tries the square "
         "root of all features. The settings of backbone and training have no effect.",
-        licence="Ours, on scikit-learn (BSD-3-Clause).",
+        licence="Ours, under Apache-2.0, on scikit-learn (BSD-3-Clause).",
         good_at="Tables with many rows, in which columns act together.",
         bad_at="Few positives: it learns which of them happen to be labelled.",
         variants={},

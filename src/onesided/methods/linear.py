@@ -63,7 +63,7 @@ class LinearConfig(MethodConfig):
         "Elkan and Noto, Learning classifiers from only positive and unlabeled data, KDD 2008.",
         fidelity="There is no publication to be faithful to. The optimum is found by "
         "scikit-learn. The settings of backbone and training have no effect.",
-        licence="Ours, on scikit-learn (BSD-3-Clause).",
+        licence="Ours, under Apache-2.0, on scikit-learn (BSD-3-Clause).",
         good_at="Features of a pretrained network, texts as vectors, few positives, seconds.",
         bad_at="Raw pixels, and tables in which classes differ by combinations of columns.",
         variants={},
