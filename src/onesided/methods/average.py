@@ -38,6 +38,7 @@ class AverageConfig(MethodConfig):
     boosting: dict[str, Any] | None = None
     """Settings of Boosting; None leaves it out."""
 
+    trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Average",
         summary="The mean of several direct methods, each on the same scale.",

@@ -52,6 +52,7 @@ class ForestConfig(MethodConfig):
     """2 grows a second forest, with the likely positives of U taken as positives: as many as the
     estimated prior says, by out-of-fold scores of the first one."""
 
+    trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Forest",
         summary="Extremely randomised trees of P against U, averaged.",
@@ -151,6 +152,7 @@ class BoostingConfig(MethodConfig):
     subsample: float = Field(default=0.5, gt=0, le=1)
     """Share of the samples that each tree sees."""
 
+    trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Boosting",
         summary="Boosted trees of P against U.",

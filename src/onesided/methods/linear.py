@@ -55,6 +55,7 @@ class LinearConfig(MethodConfig):
     """2 fits a second time, with the likely positives of U taken as positives: as many as the
     estimated prior says, by out-of-fold scores of the first pass."""
 
+    trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Linear",
         summary="Regularised logistic regression of P against U, with a penalty chosen by the "
