@@ -26,9 +26,27 @@ def fitted() -> PUClassifier:
 
 def test_hidden_positives_are_found_by_the_default_method() -> None:
     problem, unseen = two_clouds(), two_clouds(seed=9)
-    classifier = PUClassifier(epochs=12, settings=TINY).fit(problem.X, problem.y)
+    classifier = PUClassifier().fit(problem.X, problem.y)
+    assert classifier.result_["chosen_by"] == "auto"
     assert roc_auc_score(unseen.truth, classifier.decision_function(unseen.X)) > 0.95
     assert (classifier.predict(unseen.X) == unseen.truth).mean() > 0.9
+
+
+def test_hidden_positives_are_found_by_a_network() -> None:
+    problem, unseen = two_clouds(), two_clouds(seed=9)
+    classifier = PUClassifier("teacher", epochs=12, settings=TINY).fit(problem.X, problem.y)
+    assert roc_auc_score(unseen.truth, classifier.decision_function(unseen.X)) > 0.95
+    assert (classifier.predict(unseen.X) == unseen.truth).mean() > 0.9
+
+
+def test_nothing_is_held_out_of_a_search_and_a_fifth_of_a_method_by_name() -> None:
+    problem = two_clouds()
+    search = PUClassifier().fit(problem.X, problem.y).result_
+    named = PUClassifier("ce", epochs=1, settings=TINY).fit(problem.X, problem.y).result_
+    labelled = int(problem.y.sum())
+    assert (search["n_positive"], named["n_positive"]) == (labelled, labelled * 4 // 5)
+    assert search["threshold_rule"]["rule"] == "prior"
+    assert named["threshold_rule"]["rule"] == "0.5"
 
 
 def test_probabilities_decisions_and_classes_say_the_same(fitted: PUClassifier) -> None:
@@ -159,7 +177,11 @@ def test_a_network_has_no_importances_not_even_those_of_an_earlier_forest(
         ({"method": "supervised"}, "needs the true class"),
         ({"method": "tedn", "held_out": 0}, "needs held-out positives"),
         ({"random_state": -1}, "seed is -1"),
-        ({"settings": {"train": {"batch_size": 500}}}, "only 96 training samples"),
+        ({"settings": {"train": {"batch_size": 500}}}, "only 120 training samples"),
+        (
+            {"method": "teacher", "settings": {"train": {"batch_size": 500}}},
+            "only 96 training samples",
+        ),
     ],
 )
 def test_a_wrong_parameter_is_a_value_error_with_a_sentence(

@@ -9,7 +9,9 @@ import onesided
 from tests.cli.pictures import draw
 from tests.geo.fakes import write_geotiff_scene
 
-FUNCTIONS = ("fit", "evaluate", "rank", "estimate_prior", "map_buildings", "PUClassifier")
+FUNCTIONS = (
+    *("fit", "evaluate", "rank", "estimate_prior", "embed", "map_buildings", "PUClassifier"),
+)
 
 
 @pytest.fixture

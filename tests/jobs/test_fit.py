@@ -16,7 +16,7 @@ from onesided.core.monitor import Monitor
 from onesided.jobs import fit as job
 from onesided.methods import METHODS
 from onesided.run import embed as embedding
-from onesided.run import execute, folder, problem
+from onesided.run import execute, folder, problem, training
 from onesided.run.config import RunConfig
 from tests.cli.pictures import draw_data
 
@@ -34,8 +34,8 @@ ONCE = {
     "embed": execute,
     "train": execute,
     "finish": execute,
-    "find_prior": execute,
-    "build_method": execute,
+    "find_prior": training,
+    "build_method": training,
     "build_embedder": embedding,
 }
 """Functions of the line, by the module that calls them."""
@@ -126,6 +126,32 @@ def test_a_monitor_is_told_what_was_chosen_and_every_phase(data: Path, tmp_path:
     assert monitor.phases == ["reading", "training nnPU"]
     summary = METHODS["nnpu"].card.summary
     assert f"Method: nnPU (onesided methods nnpu tells more). {summary}" in monitor.notes
+    assert "Preset: quick; 1 epoch of batches of 16, learning rate 0.05." in monitor.notes
+
+
+def test_a_search_is_told_with_its_time_and_what_has_no_effect_on_it(
+    data: Path, tmp_path: Path
+) -> None:
+    monitor = Listening()
+    found = onesided.fit(data / "P", data / "U", output=tmp_path / "run", epochs=3, monitor=monitor)
+    assert monitor.phases == ["reading", "training auto"]
+    assert any(note.startswith("Method: auto (onesided methods auto") for note in monitor.notes)
+    (time,) = (note for note in monitor.notes if note.startswith("Preset: quick; "))
+    assert "candidates that take 2 minutes together" in time
+    (unused,) = (note for note in monitor.notes if "take no notice of" in note)
+    assert unused.endswith("train.epochs.")
+    assert found.result["chosen_by"] == "auto"
+    assert found.result["leaderboard"][0]["folds"] == found.result["folds"] == 5
+
+
+def test_a_search_reads_and_embeds_once_however_many_it_trains(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = counted(monkeypatch)
+    onesided.fit(data / "P", data / "U", output=tmp_path / "run")
+    assert calls["load_data"] == calls["embed"] == calls["train"] == calls["finish"] == 1
+    assert calls["build_method"] > 10  # of every candidate and fold, and of the winner
+    assert len(list((tmp_path / "run").rglob("*.chunk"))) == 1
 
 
 def test_a_list_of_methods_may_be_words_with_commas_between_them(

@@ -28,13 +28,13 @@ NEGATIVES = {
 HEAD = """# Methods
 
 This page is generated from the code by `onesided methods --markdown`. In a terminal,
-`onesided methods teacher` prints the same about one method. Start with the default, Teacher, which
-is ours and made for runs of minutes to hours. NcPU is the method of the paper, and needs days. If
-Teacher is bad at data like yours, compare methods on your data with `--compare`. Measured results
-are in [benchmarks](benchmarks/methods.md). Differences between papers and released code are in
-[differences](differences.md).
+`onesided methods teacher` prints the same about one method. Start with the default, auto, which
+tries several of them on your data and keeps the best. `--compare` adds methods to what it tries.
+Teacher is ours, a network made for runs of minutes to hours. NcPU is the method of the paper, and
+needs days. Measured results are in [benchmarks](benchmarks/methods.md). Differences between papers
+and released code are in [differences](differences.md).
 
-All methods but Teacher are written from publications and descriptions, under Apache-2.0. The line
+Methods of publications are written from these and from descriptions, under Apache-2.0. The line
 *Licence* names the terms of the authors' own code, for readers who want to use it.
 """
 
@@ -66,9 +66,9 @@ def methods(
     Example: onesided methods nnpu
     """
     from onesided.cli.show import console, print_json, say
-    from onesided.methods import METHODS, method_named
+    from onesided.methods import CHOICES, method_named
 
-    chosen = [name] if name else list(METHODS)
+    chosen = [name] if name else list(CHOICES)
     cards = {key: card_of(key, method_named(key)) for key in chosen}
     if as_json:
         print_json(cards if name is None else cards[name])
@@ -94,7 +94,10 @@ def card_of(key: str, config: "type[MethodConfig]") -> dict[str, Any]:
     """Return the card of a method and its settings, as plain values."""
     card = config.card
     settings = {
-        field: {"default": info.default, "meaning": " ".join((info.description or "").split())}
+        field: {
+            "default": info.get_default(call_default_factory=True, validated_data={}),
+            "meaning": " ".join((info.description or "").split()),
+        }
         for field, info in config.model_fields.items()
     }
     return {
@@ -106,7 +109,7 @@ def card_of(key: str, config: "type[MethodConfig]") -> dict[str, Any]:
         "good at": card.good_at,
         "bad at": card.bad_at,
         "variants": dict(card.variants),
-        "variant setting": f"method.{variant_field(config)}",
+        "variant setting": f"method.{variant_field(config)}" if card.variants else None,
         "fidelity": card.fidelity,
         "citation": card.citation,
         "licence": card.licence,
@@ -116,7 +119,7 @@ def card_of(key: str, config: "type[MethodConfig]") -> dict[str, Any]:
 
 
 def variant_field(config: "type[MethodConfig]") -> str:
-    """Return the setting whose values are the variants of the card."""
+    """Return the setting whose values are the variants of the card, which has some."""
     names = set(config.card.variants)
     fields = config.model_fields.items()
     (field,) = [key for key, info in fields if names <= set(get_args(info.annotation))]
@@ -156,6 +159,7 @@ def _section(card: Mapping[str, Any]) -> str:
         f"\n  - `--set {card['variant setting']}={name}`: {meaning}"
         for name, meaning in card["variants"].items()
     )
+    variants = variants or " none."
     settings = "".join(
         f"| `{name}` | `{_plain(setting['default'])}` | {_cell(setting['meaning'])} |\n"
         for name, setting in card["settings"].items()

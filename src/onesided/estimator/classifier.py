@@ -148,8 +148,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         feature_names_in_: Names of the features, where X had some.
         evaluation_: Figures from samples that were not trained on; None if there are none.
         pool_scores_: Scores of the unlabelled samples in the order of X, NaN for a file that
-            cannot be read; after auto each by a model that was not trained on it. `predict_proba(X)` gives those of the final model,
-            which was taught that these samples are unlabelled.
+            cannot be read; after auto each by a model that was not trained on it.
+            `predict_proba(X)` gives those of the final model, which was taught that these
+            samples are unlabelled.
         result_: The content of a run's `result.json`; empty where a folder has none.
         feature_importances_: By how much each feature reduces the risk, for forests.
     """

@@ -7,6 +7,8 @@ from onesided.run.config import RunConfig
 from onesided.run.problem import Problem
 
 MOST_SKIPPED = 5
+OF_EVERY_RUN = {"device", "precision", "threads", "save_minutes", "tensorboard"}
+"""Settings of training that say where a run takes place, not how a network learns."""
 
 
 def choices(problem: Problem, preset: str | None) -> list[str]:
@@ -20,6 +22,7 @@ def choices(problem: Problem, preset: str | None) -> list[str]:
         _size_line(config, split.sample_shape, raw=bool(problem.data.columns)),
         *method_lines(config),
         _time_line(config, preset),
+        *_unused_lines(config),
         _backbone_line(config, split.sample_shape),
         *_prior_lines(config),
         *_negative_lines(problem),
@@ -35,6 +38,15 @@ def _time_line(config: RunConfig, preset: str | None) -> str:
         f"{chosen}; {count(train.epochs, 'epoch')} of batches of {train.batch_size}, learning rate "
         f"{train.learning_rate:g}."
     )
+
+
+def _unused_lines(config: RunConfig) -> list[str]:
+    """Return which settings have no effect unless the search comes to networks."""
+    asked = sorted(config.train.model_fields_set - OF_EVERY_RUN)
+    if not isinstance(config.method, AutoConfig) or not asked:
+        return []
+    names = ", ".join(f"train.{name}" for name in asked)
+    return [f"Of the candidates only networks train in epochs; others take no notice of {names}."]
 
 
 def method_lines(config: RunConfig) -> list[str]:

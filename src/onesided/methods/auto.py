@@ -32,7 +32,7 @@ class AutoConfig(MethodConfig):
         "Bootstrapping the out-of-sample predictions for efficient and accurate cross-validation, "
         "Machine Learning 2018.",
         fidelity="There is no publication to be faithful to.",
-        licence="Ours.",
+        licence="Ours, under Apache-2.0 like the whole library.",
         good_at="Data that nobody tuned anything for: it is the default.",
         bad_at="Repeating a publication: choose its method and the preset paper.",
         variants={},

@@ -38,12 +38,13 @@ class AverageConfig(MethodConfig):
     boosting: dict[str, Any] | None = None
     """Settings of Boosting; None leaves it out."""
 
+    trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Average",
         summary="The mean of several direct methods, each on the same scale.",
         citation="A textbook idea, without a publication of its own.",
         fidelity="There is no publication to be faithful to.",
-        licence="Ours, on scikit-learn (BSD-3-Clause).",
+        licence="Ours, under Apache-2.0, on scikit-learn (BSD-3-Clause).",
         good_at="Data on which methods of different kinds are about equally good.",
         bad_at="Data on which one of its parts is much worse than the others.",
         variants={},

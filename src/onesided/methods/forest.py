@@ -52,6 +52,7 @@ class ForestConfig(MethodConfig):
     """2 grows a second forest, with the likely positives of U taken as positives: as many as the
     estimated prior says, by out-of-fold scores of the first one."""
 
+    trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Forest",
         summary="Extremely randomised trees of P against U, averaged.",
@@ -59,7 +60,7 @@ class ForestConfig(MethodConfig):
         "P against U ranks as positive against negative does: Elkan and Noto, KDD 2008.",
         fidelity="scikit-learn's trees, with equal weight of P and U and leaves of five samples. "
         "No network: the settings of backbone and training have no effect.",
-        licence="Ours, on scikit-learn (BSD-3-Clause).",
+        licence="Ours, under Apache-2.0, on scikit-learn (BSD-3-Clause).",
         good_at="Tables of numbers, in seconds and without any scaling.",
         bad_at="Many features of which each says little.",
         variants={},
@@ -151,6 +152,7 @@ class BoostingConfig(MethodConfig):
     subsample: float = Field(default=0.5, gt=0, le=1)
     """Share of the samples that each tree sees."""
 
+    trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Boosting",
         summary="Boosted trees of P against U.",
@@ -158,7 +160,7 @@ class BoostingConfig(MethodConfig):
         "2002. Why P against U ranks as positive against negative does: Elkan and Noto, KDD 2008.",
         fidelity="scikit-learn's trees, with equal weight of P and U; each split tries the square "
         "root of all features. The settings of backbone and training have no effect.",
-        licence="Ours, on scikit-learn (BSD-3-Clause).",
+        licence="Ours, under Apache-2.0, on scikit-learn (BSD-3-Clause).",
         good_at="Tables with many rows, in which columns act together.",
         bad_at="Few positives: it learns which of them happen to be labelled.",
         variants={},

@@ -58,6 +58,7 @@ class LinearConfig(MethodConfig):
     """2 fits a second time, with the likely positives of U taken as positives: as many as the
     estimated prior says, by out-of-fold scores of the first pass."""
 
+    trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Linear",
         summary="Regularised logistic regression of P against U, with a penalty chosen by the "
@@ -66,7 +67,7 @@ class LinearConfig(MethodConfig):
         "Elkan and Noto, Learning classifiers from only positive and unlabeled data, KDD 2008.",
         fidelity="There is no publication to be faithful to. The optimum is found by "
         "scikit-learn. The settings of backbone and training have no effect.",
-        licence="Ours, on scikit-learn (BSD-3-Clause).",
+        licence="Ours, under Apache-2.0, on scikit-learn (BSD-3-Clause).",
         good_at="Features of a pretrained network, texts as vectors, few positives, seconds.",
         bad_at="Raw pixels, and tables in which classes differ by combinations of columns.",
         variants={},

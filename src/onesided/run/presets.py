@@ -19,7 +19,7 @@ from onesided.core.errors import ConfigError
 from onesided.data.problem.dataset import PUSplit
 from onesided.data.sources import source_named
 from onesided.engine.train_config import TrainConfig
-from onesided.methods import AUTO, METHODS, method_named
+from onesided.methods import AUTO, CHOICES, method_named
 from onesided.methods.auto import AutoConfig
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
 from onesided.nets.build import BackboneConfig
@@ -38,6 +38,10 @@ RECIPES = Path(str(resources.files("onesided") / "recipes"))
 Section = TypeVar("Section", BackboneConfig, TrainConfig)
 ESTIMATED_ON = ("positive_classes", "positives", "unlabelled", "prior")
 """Settings of the split that a recipe's prior was estimated on."""
+NOT_PRETRAINED = ("width", "normalisation")
+"""Settings that a published network does not have."""
+ALWAYS_IMAGES = ("folders", "chips")
+"""Data that hold no vectors, which is known before they are read."""
 FROM_SCRATCH = ("auto", "small")
 """The backbone for images that has no pretrained weights, by its two names."""
 
@@ -101,7 +105,7 @@ class Plan:
 
     checked: RunConfig
     budget: "Budget | None" = None
-    vectors: BackboneConfig | None = None  # of a search, for data that are not images
+    vectors: BackboneConfig | None = None  # as asked for, of a search on data that are no images
 
     def for_data(self, split: PUSplit) -> RunConfig:
         """Return the settings of the run on this data."""
@@ -113,6 +117,8 @@ class Plan:
         """Return the settings of the run on this much data."""
         if self.vectors is not None and not amount.images:
             return replace(self.checked, backbone=self.vectors)
+        if self.vectors is not None:
+            _check_pretrained(self.checked.backbone, self.vectors)
         return self.budget.spent(self.checked, amount) if self.budget else self.checked
 
 
@@ -208,12 +214,23 @@ def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) ->
     if isinstance(data, OwnConfig | ChipsConfig) and "held_out" not in data.model_fields_set:
         data = data.model_copy(update={"held_out": 0.0})
     if backbone.name == "auto":
-        pretrained = {"name": "efficientnet_lite0", "freeze": True}
-        settings = merge(pretrained, given.get("backbone", {}))
-        settings["name"] = "efficientnet_lite0"
+        further = {key: given["backbone"][key] for key in backbone.model_fields_set - {"name"}}
+        for key in NOT_PRETRAINED if data.name not in ALWAYS_IMAGES else ():
+            further.pop(key, None)  # of the network for vectors, should the data be vectors
+        settings = merge({"name": "efficientnet_lite0", "freeze": True}, further)
         backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
     checked = replace(own, data=data, backbone=backbone, method=method)
     return Plan(checked, vectors=own.backbone)
+
+
+def _check_pretrained(pretrained: BackboneConfig, asked: BackboneConfig) -> None:
+    """Refuse settings that only a network from scratch has, once the data turn out as images."""
+    lost = [key for key in NOT_PRETRAINED if getattr(pretrained, key) != getattr(asked, key)]
+    if lost:
+        raise ConfigError(
+            f"backbone.{lost[0]} is a setting of a network that starts from scratch, and auto "
+            f"takes features of {pretrained.name}. Leave it out, or add --backbone small."
+        )
 
 
 def check_candidates(method: AutoConfig) -> None:
@@ -247,9 +264,9 @@ def read_preset(preset: str | Path) -> Preset:
     chosen = Preset.from_settings(read_toml(path), str(path))
     named: dict[str, Settings] = {chosen.default_method: {}} if chosen.default_method else {}
     for name, settings in {**named, **chosen.method}.items():
-        if name not in (AUTO, *METHODS):
+        if name not in CHOICES:
             raise ConfigError(
-                f"{path} [method]: there is no method '{name}'.{nearest(name, METHODS)}"
+                f"{path} [method]: there is no method '{name}'.{nearest(name, CHOICES)}"
             )
         method_named(name).from_settings(settings, f"{path} [method.{name}]")
     return chosen
