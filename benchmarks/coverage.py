@@ -67,7 +67,9 @@ def simulated(number: int) -> dict[str, Any]:
     samples, labels, truth, prior = drawn(number)
     began = time.process_time()
     estimator = PUClassifier(random_state=number).fit(samples, labels.astype(int))
-    scores, figures = estimator.pool_scores_, estimator.evaluation_.figures
+    scores, evaluation = estimator.pool_scores_, estimator.evaluation_
+    assert evaluation is not None, "a search always evaluates"
+    figures = evaluation.figures
     at = truth_metrics(truth.astype(np.int64), scores, threshold=estimator.result_["threshold"])
     auc, share = float(roc_auc_score(truth, scores)), float(truth.mean())
     true = {
