@@ -42,6 +42,10 @@ NOT_PRETRAINED = ("width", "normalisation")
 """Settings that a published network does not have."""
 ALWAYS_IMAGES = ("folders", "chips")
 """Data that hold no vectors, which is known before they are read."""
+PRETRAINED = "efficientnet_lite0"
+SIZES, SECONDS_AT_FULL_SIZE, EMBEDDING_SHARE = (224, 160, 128), 0.0125, 0.4
+"""Sizes at which a search embeds images, what one image takes at the first of them on one core, and
+the share of the budget that may go into it."""
 FROM_SCRATCH = ("auto", "small")
 """The backbone for images that has no pretrained weights, by its two names."""
 
@@ -97,6 +101,15 @@ class Amount:
     rows: int = 1
     labelled: int = 0
     images: bool = True
+    pixels: int = 1024  # of an image
+
+
+def amount_of(split: PUSplit) -> Amount:
+    """Return how much there is to train on."""
+    shape, train = split.sample_shape, split.train
+    images = len(shape) == 3
+    pixels = shape[1] * shape[2] if images else 1
+    return Amount(len(train), int(train.labelled.sum()), images, pixels)
 
 
 @dataclass(frozen=True)
@@ -109,9 +122,7 @@ class Plan:
 
     def for_data(self, split: PUSplit) -> RunConfig:
         """Return the settings of the run on this data."""
-        labelled = int(split.train.labelled.sum())
-        images = len(split.sample_shape) == 3
-        return self.for_amount(Amount(len(split.train), labelled, images))
+        return self.for_amount(amount_of(split))
 
     def for_amount(self, amount: Amount) -> RunConfig:
         """Return the settings of the run on this much data."""
@@ -119,6 +130,7 @@ class Plan:
             return replace(self.checked, backbone=self.vectors)
         if self.vectors is not None:
             _check_pretrained(self.checked.backbone, self.vectors)
+            return replace(self.checked, backbone=_sharp_in_time(self.checked, amount))
         return self.budget.spent(self.checked, amount) if self.budget else self.checked
 
 
@@ -213,11 +225,13 @@ def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) ->
     data, backbone = own.data, own.backbone
     if isinstance(data, OwnConfig | ChipsConfig) and "held_out" not in data.model_fields_set:
         data = data.model_copy(update={"held_out": 0.0})
+    if isinstance(data, OwnConfig) and "largest_side" not in data.model_fields_set:
+        data = data.model_copy(update={"largest_side": SIZES[0]})
     if backbone.name == "auto":
         further = {key: given["backbone"][key] for key in backbone.model_fields_set - {"name"}}
         for key in NOT_PRETRAINED if data.name not in ALWAYS_IMAGES else ():
             further.pop(key, None)  # of the network for vectors, should the data be vectors
-        settings = merge({"name": "efficientnet_lite0", "freeze": True}, further)
+        settings = merge({"name": PRETRAINED, "freeze": True}, further)
         backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
     checked = replace(own, data=data, backbone=backbone, method=method)
     return Plan(checked, vectors=own.backbone)
@@ -231,6 +245,22 @@ def _check_pretrained(pretrained: BackboneConfig, asked: BackboneConfig) -> None
             f"backbone.{lost[0]} is a setting of a network that starts from scratch, and auto "
             f"takes features of {pretrained.name}. Leave it out, or add --backbone small."
         )
+
+
+def _sharp_in_time(config: RunConfig, amount: Amount) -> BackboneConfig:
+    """Return the pretrained backbone at the largest size that takes a part of the budget.
+
+    It was trained at 224 pixels and sees most at that size, also in images that are enlarged.
+    """
+    backbone, method = config.backbone, config.method
+    assert isinstance(method, AutoConfig)
+    if backbone.name != PRETRAINED or not backbone.freeze or backbone.resize:
+        return backbone
+    allowed = 60 * method.minutes * EMBEDDING_SHARE
+    for size in SIZES:
+        if amount.rows * SECONDS_AT_FULL_SIZE * (size / SIZES[0]) ** 2 <= allowed:
+            return backbone.model_copy(update={"resize": size})
+    return backbone
 
 
 def check_candidates(method: AutoConfig) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log2, prod, sqrt
+from math import log2, sqrt
 from typing import Literal
 
 import numpy as np
@@ -226,7 +226,8 @@ class Menu:
         config = short_run(replace(self.config, backbone=backbone), name, steps, self.part)
         title, suffix = config.method.card.title, "-images" if on_images else ""
         slowest = max(STEP_SECONDS.values())
-        step = IMAGE_STEP_SECONDS if images else STEP_SECONDS.get(name, slowest)
+        of_images = IMAGE_STEP_SECONDS * self.amount.pixels / 1024
+        step = of_images if images else STEP_SECONDS.get(name, slowest)
         trained = "on the images" if images else "on the features" if self.amount.images else ""
         return Candidate(
             name + suffix,
@@ -252,11 +253,6 @@ class Menu:
                 self.tried.add(method)
                 chosen.append(candidate)
         return chosen
-
-
-def amount_of(rows: int, labelled: int, sample_shape: Sequence[int]) -> tuple[Amount, int]:
-    """Return the amount of data, and how many numbers a sample has."""
-    return Amount(rows, labelled, len(sample_shape) == 3), prod(sample_shape)
 
 
 def smallest_part(data: PUDataset, fold: Int64[np.ndarray, "n"], *, images: bool) -> Amount:

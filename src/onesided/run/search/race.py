@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,11 @@ from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher
 from onesided.methods.auto import AutoConfig
 from onesided.run.encode import encode
+from onesided.run.presets import amount_of
 from onesided.run.prior import NoPrior, PriorUsed, own_prior_twice
 from onesided.run.problem import Problem
 from onesided.run.scored import are_scores, read_arrays
-from onesided.run.search.candidates import Candidate, Menu, amount_of, smallest_part
+from onesided.run.search.candidates import Candidate, Menu, smallest_part
 from onesided.run.search.folds import folds_of, groups_of, rows_of, trained_on
 from onesided.run.search.leaderboard import Entry, Leaderboard
 from onesided.run.training import train
@@ -73,9 +75,7 @@ class _Race:
         groups = groups_of(images.split.train)
         fold = folds_of(data, groups, config.method.folds, config.seed)
         self.board = Leaderboard((), data.labelled, fold, groups)
-        rows, labelled = len(data), int(data.labelled.sum())
-        amount, _ = amount_of(rows, labelled, images.split.sample_shape)
-        _, width = amount_of(rows, labelled, problem.split.sample_shape)
+        amount, width = amount_of(images.split), prod(problem.split.sample_shape)
         part = smallest_part(data, fold, images=amount.images)
         self.menu = Menu(config, amount, part, width, int(fold.max()) + 1)
         self.prior: PriorUsed | None = None
