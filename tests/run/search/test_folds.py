@@ -99,10 +99,11 @@ def test_rows_keep_their_labels_names_and_groups() -> None:
 def test_a_fold_is_standardised_by_the_rows_that_it_trains_on() -> None:
     values = numbered()
     problem = problem_of(values, 20)
-    rows = np.arange(0, 60, 2)
-    training = trained_on(problem, rows)
+    rows, others = np.arange(0, 60, 2), np.arange(1, 60, 2)
+    training = trained_on(problem, rows, rows_of(problem.split.train, others))
     chosen = problem.split.train.values.take(rows).astype(np.float64)
     assert training.data.mean == pytest.approx(chosen.mean(axis=0).tolist())
     assert training.data.std == pytest.approx(chosen.std(axis=0).tolist())
-    assert training.split.held_out is None
+    assert training.split.held_out is not None
+    assert not set(training.split.held_out.names) & set(training.split.train.names)
     assert training.training.train.names == tuple(problem.split.train.names[row] for row in rows)

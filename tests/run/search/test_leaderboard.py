@@ -26,7 +26,7 @@ def entry(
     common = np.random.default_rng(99).normal(size=ROWS)
     own = np.random.default_rng(noise).normal(size=ROWS)
     logits = strength * LABELLED + common + 0.3 * own
-    scores = np.where(FOLD < until, 1 / (1 + np.exp(-logits)), np.nan)
+    scores = np.where(until > FOLD, 1 / (1 + np.exp(-logits)), np.nan)
     candidate = Candidate(name, family or name, f"the {name}", CONFIG, False, 1.0, rank)
     return Entry(candidate, scores, 2.0)
 
