@@ -8,7 +8,7 @@ import pytest
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound, OnesidedError
 from onesided.engine.model_file import ModelDescription
-from onesided.metrics.intervals import clopper_pearson
+from onesided.metrics.intervals import auc_spread, clopper_pearson
 from onesided.metrics.registry import OWN_SCORES
 from onesided.metrics.threshold_rules import HALF, parse_rule
 from onesided.nets.build import BackboneConfig
@@ -20,6 +20,7 @@ from onesided.run.decisions import (
     threshold_after_training,
 )
 from onesided.run.execute import ranked_rows
+from onesided.run.folder import read_result
 from onesided.run.prior import PriorUsed
 from onesided.run.scored import Scored, entries_at, figures_at, prior_for_estimates
 from onesided.storage.atomic import write_json, write_text
@@ -285,3 +286,28 @@ def test_a_rule_that_one_of_several_runs_refuses_changes_none(tmp_path: Path) ->
     with pytest.raises(DataError, match=r"No threshold gives a recall of 0\.9"):
         move_thresholds(run, parse_rule("recall=0.9"))
     assert {path: path.read_bytes() for path in run.rglob("*.*")} == before
+
+
+@pytest.mark.parametrize("optimism", [None, 0.0, 0.07])
+def test_another_threshold_keeps_the_correction_of_a_search(
+    tmp_path: Path, optimism: float | None
+) -> None:
+    folded = replace(SCORED, fold=np.zeros(len(SCORED.train), np.int64))
+    run = finished(tmp_path / "run", folded)
+    if optimism is not None:  # runs of one method, and older ones, have no such entry
+        write_json(run / "result.json", {**read_result(run), "optimism": optimism})
+    changed = move_thresholds(run, parse_rule("0.6"))
+    pair = folded.held_out_pair()
+    assert pair is not None
+    plain = auc_spread(*pair).value
+    assert changed["pu"]["figures"]["proxy_auc"]["value"] == pytest.approx(plain - (optimism or 0))
+    assert move_thresholds(run, parse_rule("0.5")).get("optimism") == optimism
+
+
+@pytest.mark.parametrize("optimism", [-0.1, 2, "much", None])
+def test_a_damaged_optimism_is_refused(tmp_path: Path, optimism: object) -> None:
+    run = finished(tmp_path / "run", SCORED)
+    content = {**read_result(run), "optimism": optimism}
+    write_json(run / "result.json", content)
+    with pytest.raises(OnesidedError, match="wrong value in 'optimism'"):
+        move_thresholds(run, parse_rule("0.6"))

@@ -174,7 +174,8 @@ class RunConfig:
             },
             "method": {"name": self.method_name, **self.method.model_dump(mode="json")},
             "backbone": self.backbone.model_dump(mode="json"),
-            "train": self.train.model_dump(mode="json"),
+            # A search plans the training of each candidate around what was asked for.
+            "train": self.train.model_dump(mode="json", exclude_unset=self.method_name == AUTO),
         }
 
     def fingerprint(self) -> str:
@@ -192,7 +193,7 @@ class RunConfig:
             if key not in PATHS
         }
         for key in ("device", "threads", "save_minutes", "tensorboard"):
-            settings["train"].pop(key)
+            settings["train"].pop(key, None)
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 

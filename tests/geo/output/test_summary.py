@@ -184,3 +184,13 @@ def test_a_place_where_a_model_from_elsewhere_finds_nothing_may_be_sound() -> No
 def test_a_training_that_finds_nothing_rings() -> None:
     drawn = replace(table(houses(40)), held_out=np.zeros(40, bool), threshold=2.0)
     assert "nothing" in (summarise(drawn).degenerate or "")
+
+
+def test_a_map_after_a_search_lowers_the_auc_by_its_optimism() -> None:
+    drawn = separated(0.3)[0]
+    some, more = (
+        summarise(drawn, prior=GIVEN, optimism=optimism).figure("auc").value
+        for optimism in (0.1, 0.15)
+    )
+    assert some is not None
+    assert more == pytest.approx(some - 0.05 / (1 - GIVEN.value))

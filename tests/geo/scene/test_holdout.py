@@ -6,8 +6,14 @@ from onesided.core.errors import DataError
 from onesided.geo.input.coordinates import system
 from onesided.geo.input.footprints import Buildings
 from onesided.geo.scene.chips import Chips
-from onesided.geo.scene.holdout import choose_held_out, load_chips, neighbourhoods
+from onesided.geo.scene.holdout import (
+    choose_held_out,
+    load_chips,
+    neighbourhoods,
+    out_of_fold_scores,
+)
 from onesided.run.config import ChipsConfig
+from onesided.run.scored import Scored
 
 
 def town(count: int, seed: int = 0) -> np.ndarray:
@@ -87,3 +93,31 @@ def test_too_few_to_train_on_are_refused(count: int, marked: int, expected: str)
 def test_nothing_to_be_seen_is_refused_with_the_reason() -> None:
     with pytest.raises(DataError, match="far away"):
         load_chips(*problem(30, 15, skipped=30), ChipsConfig())
+
+
+def test_after_a_search_every_building_has_a_score_of_a_model_that_did_not_see_it() -> None:
+    buildings, chips, marked = problem(200, 60, skipped=7)
+    split = load_chips(buildings, chips, marked, ChipsConfig(held_out=0.0)).split
+    scores = np.random.default_rng(0).uniform(size=len(split.train))
+    scored = Scored(scores, split.train.labelled, fold=np.zeros(len(scores), np.int64))
+    found = out_of_fold_scores(split, scored, 200)
+    by_name = dict(zip(split.train.names, scores, strict=True))
+    for row in range(200):
+        expected = by_name.get(buildings.names[row], np.nan)
+        assert found[row] == expected or (np.isnan(found[row]) and np.isnan(expected))
+    assert np.isnan(found).sum() == 7, "those that were skipped"
+    without = out_of_fold_scores(split, Scored(scores, split.train.labelled), 200)
+    assert np.isnan(without).all()
+
+
+def test_neighbourhoods_are_the_groups_of_a_search() -> None:
+    buildings, chips, marked = problem(200, 60)
+    train = load_chips(buildings, chips, marked, ChipsConfig(held_out=0.0)).split.train
+    assert train.groups is not None
+    together = same_numbers(neighbourhoods(town(200)))
+    assert np.array_equal(same_numbers(train.groups), together)
+
+
+def same_numbers(numbers: np.ndarray) -> np.ndarray:
+    same: np.ndarray = numbers[:, None] == numbers[None, :]
+    return same

@@ -154,8 +154,7 @@ class Menu:
     def third(self, prior: float | None) -> list[Candidate]:
         """Return networks, and what was asked for and not tried yet.
 
-        Those that need a prior get this one. Without it they are left out, unless asked for: then
-        each training estimates its own, as a run of that method does.
+        Those that need a prior get this one, and are left out without.
         """
         steps = next(count for minutes, count in STEPS if self.search.minutes <= minutes)
         names = self._named(TRAINED if steps else ())
@@ -171,9 +170,7 @@ class Menu:
         able = [
             candidate
             for candidate in (*on_features, *from_scratch)
-            if prior is not None
-            or not candidate.config.method.needs.prior
-            or candidate.config.method_name in self._asked
+            if prior is not None or not candidate.config.method.needs.prior
         ]
         return self._affordable(
             replace(candidate, config=replace(candidate.config, prior=prior))
@@ -191,6 +188,11 @@ class Menu:
         asked = self.search.candidates or usual
         names = dict.fromkeys((*asked, *self.search.also))
         return [name for name in names if name not in self.tried]
+
+    @property
+    def wants_prior(self) -> bool:
+        """Whether a method that was asked for needs the class prior."""
+        return any(method_named(name).needs.prior for name in self._asked)
 
     @property
     def _asked(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from onesided.engine.fit import Memory, Watcher
 from onesided.methods.auto import AutoConfig
 from onesided.run.encode import encode
 from onesided.run.presets import amount_of
-from onesided.run.prior import NoPrior, PriorUsed, own_prior_twice
+from onesided.run.prior import NoPrior, PriorUsed, find_prior, own_prior_twice
 from onesided.run.problem import Problem
 from onesided.run.scored import are_scores, read_arrays
 from onesided.run.search.candidates import Candidate, Menu, smallest_part
@@ -100,15 +100,23 @@ class _Race:
         return Search(self.board, winner, prior, seconds)
 
     def _find_prior(self) -> PriorUsed | None:
-        """Return the prior for methods that need one: given, or by BBE on the best scores."""
+        """Return the prior for methods that need one: given, or by the best scores so far.
+
+        Where these give none, or the user names an estimator, it is estimated from the data, as in
+        a run of one method; but only for a method that was asked for, because it takes time.
+        """
         given = self.problem.config.prior
         if isinstance(given, float):
             return PriorUsed(given, None, None, "given")
-        if not self.board.complete:
+        wanted = self.menu.wants_prior
+        if self.board.complete and not (wanted and given != "auto"):
+            scores, labelled = self.board.winner.scores, self.board.labelled
+            found = own_prior_twice(scores[labelled], scores[~labelled])
+            if not isinstance(found, NoPrior):
+                return found
+        if not wanted:
             return None
-        scores, labelled = self.board.winner.scores, self.board.labelled
-        found = own_prior_twice(scores[labelled], scores[~labelled])
-        return None if isinstance(found, NoPrior) else found
+        return find_prior(given, encode(self.problem).split, self.problem.config.seed)
 
     def _try_all(self, candidates: Sequence[Candidate]) -> None:
         folds = self.menu.folds

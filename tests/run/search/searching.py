@@ -1,0 +1,116 @@
+"""Small problems for a search, and a method that remembers what it was trained on."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from onesided.core.batch import DataFacts
+from onesided.data.read.arrays import from_arrays
+from onesided.methods import METHODS
+from onesided.methods.base import Card, MethodConfig, Needs
+from onesided.nets.standardise import Backbone
+from onesided.run.config import OwnConfig
+from onesided.run.load import divide_own
+from onesided.run.presets import plan_run
+from onesided.run.problem import Problem, build_problem
+
+CARD = Card(*["A spy."] * 7, variants={}, logs={})
+LINEAR = {"candidates": ["linear"]}
+
+
+def numbered(rows: int = 60, positives: int = 20, width: int = 3, seed: int = 0) -> np.ndarray:
+    """Return samples with a first number of their own; the second tells P from U a little."""
+    random = np.random.default_rng(seed)
+    points = random.normal(size=(rows, width))
+    points[:, 0] = random.permutation(rows)
+    points[:positives, 1] += 1.5
+    return points
+
+
+def problem_of(
+    values: np.ndarray,
+    positives: int,
+    *,
+    groups: np.ndarray | None = None,
+    method: Mapping[str, Any] = LINEAR,
+    **settings: object,
+) -> Problem:
+    """Return the problem in which the first rows are of P and the others of U."""
+    given = {"data": {"name": "table"}, "method": {"name": "auto", **method}, **settings}
+    plan = plan_run(given, "quick")
+    data = from_arrays(values, (np.arange(len(values)) < positives).astype(np.int64))
+    if groups is not None:
+        data = replace(data, samples=replace(data.samples, groups={"of": groups}))
+    assert isinstance(plan.checked.data, OwnConfig)
+    loaded = divide_own(data, plan.checked.data, fewest=1)
+    return build_problem(plan.for_data(loaded.split), loaded)
+
+
+@dataclass
+class Seen:
+    """What every model of a spy was trained on, and what it scored, by first numbers."""
+
+    trained: list[frozenset[float]] = field(default_factory=list)
+    scored: list[tuple[frozenset[float], frozenset[float]]] = field(default_factory=list)
+    priors: list[float | None] = field(default_factory=list)
+
+
+SEEN = Seen()
+
+
+class Spy:
+    """A direct method that scores by the second number."""
+
+    def __init__(self, prior: float | None) -> None:
+        self.seen: frozenset[float] = frozenset()
+        SEEN.priors.append(prior)
+
+    def fit(self, features: np.ndarray, labelled: np.ndarray, rng: np.random.Generator) -> None:
+        """Remember the rows."""
+        self.seen = frozenset(features[:, 0].tolist())
+        SEEN.trained.append(self.seen)
+
+    def scores(self, features: np.ndarray) -> np.ndarray:
+        """Return a rising function of the second number."""
+        SEEN.scored.append((self.seen, frozenset(features[:, 0].tolist())))
+        scores: np.ndarray = 1 / (1 + np.exp(-features[:, 1].astype(np.float64)))
+        return scores
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return next to nothing."""
+        return {"nothing": torch.zeros(1)}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take nothing back."""
+
+
+class SpyConfig(MethodConfig):
+    """Settings of the spy."""
+
+    card: ClassVar[Card] = CARD
+
+    def build(self, facts: DataFacts, backbone: Backbone) -> Spy:
+        """Return a spy."""
+        return Spy(facts.prior)
+
+
+class PriorSpyConfig(SpyConfig):
+    """A spy that needs the prior."""
+
+    needs: ClassVar[Needs] = Needs(prior=True)
+
+
+@contextmanager
+def spying() -> Iterator[Seen]:
+    """Register the spies, and forget what earlier ones saw."""
+    for record in (SEEN.trained, SEEN.scored, SEEN.priors):
+        record.clear()
+    spies: dict[str, type[MethodConfig]] = {"spy": SpyConfig, "prior-spy": PriorSpyConfig}
+    with patch.dict(METHODS, spies):
+        yield SEEN
