@@ -15,9 +15,12 @@ PACKAGE = Path(onesided.__file__).parent
 HOP = re.compile(r"^\d+\. `([a-z_/]+\.py):([\w.]+)`", re.M)
 
 
-def described() -> list[tuple[str, str]]:
+SEARCH_HOP = re.compile(r"^- `([a-z_/]+\.py):([\w.]+)`", re.M)
+
+
+def described(hop: re.Pattern[str] = HOP) -> list[tuple[str, str]]:
     """Return the hops of the page: file and function, in order."""
-    return HOP.findall(PAGE.read_text(encoding="utf-8"))
+    return hop.findall(PAGE.read_text(encoding="utf-8"))
 
 
 def walked(*words: object) -> list[tuple[str, str]]:
@@ -51,6 +54,13 @@ def test_one_training_walks_the_path_that_the_page_describes(tmp_path: Path) -> 
     )
     missing = [f"{file}:{function}" for file, function in hops if (file, function) not in path]
     assert not missing
+    assert [hop for hop in path if hop in hops] == hops
+
+
+def test_a_search_walks_the_path_that_the_page_describes(tmp_path: Path) -> None:
+    data, hops = draw_data(tmp_path / "data"), described(SEARCH_HOP)
+    assert len(hops) >= 8
+    path = walked("fit", "-p", data / "P", "-u", data / "U", "-o", tmp_path / "run")
     assert [hop for hop in path if hop in hops] == hops
 
 

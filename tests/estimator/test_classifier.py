@@ -25,7 +25,7 @@ def fitted() -> PUClassifier:
 
 
 def test_hidden_positives_are_found_by_the_default_method() -> None:
-    problem, unseen = two_clouds(), two_clouds(seed=9)
+    problem, unseen = two_clouds(rows=400), two_clouds(seed=9)
     classifier = PUClassifier().fit(problem.X, problem.y)
     assert classifier.result_["chosen_by"] == "auto"
     assert roc_auc_score(unseen.truth, classifier.decision_function(unseen.X)) > 0.95

@@ -14,9 +14,9 @@ import numpy as np
 from onesided.core.config import Settings, merge
 from onesided.data.problem.dataset import PUDataset, PUSplit, Selection
 from onesided.data.sources import SOURCES
-from onesided.methods import METHODS
+from onesided.methods import CHOICES, METHODS
 from onesided.run.config import RunConfig
-from onesided.run.presets import plan_run, recipe_settings
+from onesided.run.presets import plan_run, read_preset, recipe_settings
 
 RECIPES = Path(__file__).with_name("recorded_recipes.json")
 CONFIGS = Path(__file__).with_name("recorded_configs.json")
@@ -85,11 +85,13 @@ def situations() -> Iterator[tuple[str, str, Settings, Problem]]:
     """Return each situation: its name, the preset, what was asked for, and the data."""
     for preset in PRESETS:
         for problem in PROBLEMS:
-            wanted = {method: {"method": {"name": method}} for method in METHODS}
+            wanted = {method: {"method": {"name": method}} for method in CHOICES}
             if problem in (PROBLEMS[1], PROBLEMS[5], PROBLEMS[-1]):
                 wanted |= ASKED
+            network = read_preset(preset).default_method or "teacher"
             for words, asked in wanted.items():
-                given = merge({"data": {"name": problem.name}}, asked)
+                names = {"data": {"name": problem.name}, "method": {"name": network}}
+                given = merge(names, asked)
                 yield f"{preset}: {words} on {problem.words}", preset, given, problem
 
 

@@ -22,6 +22,9 @@ from onesided.storage.names import original_name
 FOLDERS = {"data": {"name": "folders", "positive_folder": "P", "unlabelled_folder": "U"}}
 
 
+NETWORK = "method.name=teacher"
+
+
 def configured(*assignments: str) -> RunConfig:
     return RunConfig.from_settings(merge(FOLDERS, *map(parse_assignment, assignments)))
 
@@ -54,6 +57,14 @@ def test_a_written_configuration_reads_back_as_the_same_run(method: str, data: s
     ],
 )
 def test_whatever_changes_results_changes_the_fingerprint(assignment: str) -> None:
+    assert configured(NETWORK, assignment).fingerprint() != configured(NETWORK).fingerprint()
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    ["method.minutes=3", "method.folds=3", 'method.also=["ce"]', "threshold=0.5", NETWORK],
+)
+def test_whatever_changes_a_search_changes_the_fingerprint(assignment: str) -> None:
     assert configured(assignment).fingerprint() != configured().fingerprint()
 
 
@@ -71,7 +82,7 @@ def test_whatever_changes_results_changes_the_fingerprint(assignment: str) -> No
     ],
 )
 def test_where_and_how_often_leave_the_fingerprint_alone(assignment: str) -> None:
-    assert configured(assignment).fingerprint() == configured().fingerprint()
+    assert configured(NETWORK, assignment).fingerprint() == configured(NETWORK).fingerprint()
 
 
 @pytest.mark.parametrize("name", SOURCES)

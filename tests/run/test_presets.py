@@ -89,11 +89,13 @@ def preset_of(name: str, method: dict[str, Any], *, images: bool = True) -> dict
 
 
 NCPU = {"name": "ncpu"}
+TEACHER = {"name": "teacher"}
+NETWORK: Settings = {"method": TEACHER}
 
 
 def test_short_runs_take_the_variant_made_for_them_and_not_the_weights_of_1300_epochs() -> None:
-    method = preset_of("quick", {})["method"]
-    assert (method["name"], method["variant"]) == (DEFAULT_METHOD, "plain")
+    method = preset_of("quick", TEACHER)["method"]
+    assert (method["name"], method["variant"]) == ("teacher", "plain")
     assert (method["alignment_weight"], method["entropy_weight"]) == (1.0, 0.0)
 
 
@@ -114,20 +116,21 @@ def test_the_papers_preset_runs_the_papers_method_unless_another_is_named() -> N
 
 def test_class_pairs_are_for_features_that_have_formed() -> None:
     frozen = {"backbone": {"name": "efficientnet_lite0", "freeze": True}}
-    planned = settings_of("quick", "folders", Amount(1000, 100), frozen)["method"]
-    assert (planned["name"], planned["variant"]) == (DEFAULT_METHOD, "features")
+    asked = merge(NETWORK, frozen)
+    planned = settings_of("quick", "folders", Amount(1000, 100), asked)["method"]
+    assert (planned["name"], planned["variant"]) == ("teacher", "features")
     assert planned["alignment"] == "robust"
-    assert preset_of("quick", {})["method"]["alignment"] == "self"
+    assert preset_of("quick", TEACHER)["method"]["alignment"] == "self"
 
 
 def test_a_quarter_of_every_batch_is_positive_in_short_runs() -> None:
-    train = preset_of("quick", {})["train"]
+    train = preset_of("quick", TEACHER)["train"]
     assert (train["batching"], train["positives_per_batch"]) == ("stratified", 32)
     assert preset_of("quick", NCPU)["train"]["batching"] == "method"
 
 
 def test_views_are_gentle_unless_a_few_positives_are_seen_again_and_again() -> None:
-    assert preset_of("quick", {})["train"]["views"] == "gentle"
+    assert preset_of("quick", TEACHER)["train"]["views"] == "gentle"
     assert planned("teacher", epochs=30)["views"] == "gentle"
     assert planned("teacher", epochs=31)["views"] == "published"
 
@@ -138,7 +141,9 @@ def test_targets_forget_as_much_over_a_short_run_as_over_the_papers(
     preset: str, epochs: int | None
 ) -> None:
     given = {} if epochs is None else {"train": {"epochs": epochs}}
-    settings = published_settings(preset, data_name="cifar10", given=given)
+    settings = published_settings(
+        preset, data_name="cifar10", method_name="teacher", given=given
+    )
     passes = settings["train"]["epochs"]
     assert passes == (epochs or passes)
     assert settings["method"]["target_momentum"] ** passes == pytest.approx(0.99**1300)
@@ -177,12 +182,12 @@ def test_ncpu_keeps_the_weights_of_its_data_set() -> None:
 
 
 def test_a_longer_preset_has_more_steps_or_a_wider_backbone_for_images() -> None:
-    quick, standard, evening = (preset_of(name, {}) for name in BUDGETS)
+    quick, standard, evening = (preset_of(name, TEACHER) for name in BUDGETS)
     assert standard["train"]["epochs"] == 4 * quick["train"]["epochs"]
     assert evening["train"]["epochs"] == standard["train"]["epochs"]
     widths = [settings["backbone"]["width"] for settings in (quick, standard, evening)]
     assert widths == sorted(set(widths))
-    assert preset_of("quick", {}, images=False)["backbone"]["width"] == 1.0
+    assert preset_of("quick", TEACHER, images=False)["backbone"]["width"] == 1.0
 
 
 @pytest.mark.parametrize("method", ["vpu", "tedn", "holisticpu"])
@@ -203,7 +208,7 @@ def test_methods_that_pair_p_with_u_say_so_before_they_are_built(method: str) ->
 def test_quick_resizes_own_images_to_64_pixels_at_most(
     preset: str, data: str, backbone: dict[str, Any], largest: int | None
 ) -> None:
-    settings = settings_of(preset, data, Amount(1000, 100), {"backbone": backbone})
+    settings = settings_of(preset, data, Amount(1000, 100), {**NETWORK, "backbone": backbone})
     assert settings["data"].get("largest_side") == largest
 
 
@@ -216,7 +221,7 @@ def test_a_method_batches_as_its_settings_say(name: str) -> None:
 
 @pytest.mark.parametrize("amount", [Amount(16, 8), Amount(4080, 4000), Amount(7, 4)])
 def test_a_preset_chooses_a_batch_that_the_unlabelled_can_fill(amount: Amount) -> None:
-    train = settings_of("quick", "folders", amount)["train"]
+    train = settings_of("quick", "folders", amount, NETWORK)["train"]
     assert amount.rows - amount.labelled >= train["batch_size"] - train["positives_per_batch"] > 0
 
 
@@ -265,7 +270,7 @@ def own(tmp_path: Path) -> Path:
 
 
 def test_a_preset_of_ones_own_decides_what_its_file_says(own: Path) -> None:
-    settings = settings_of(own, "folders", Amount(500, 60))
+    settings = settings_of(own, "folders", Amount(500, 60), NETWORK)
     assert settings["train"]["epochs"] == 12  # 17 of 36 steps would be affordable
     assert settings["train"]["learning_rate"] == 0.3
     assert settings["data"]["largest_side"] == 96
@@ -278,7 +283,7 @@ def test_what_a_person_sets_wins_over_the_preset_of_their_own(own: Path) -> None
         "train": {"learning_rate": 0.1},
         "backbone": {"width": 0.5},
         "data": {"largest_side": 32},
-        "method": {"warmup_epochs": 4},
+        "method": {**TEACHER, "warmup_epochs": 4},
     }
     settings = settings_of(own, "folders", Amount(500, 60), given)
     for table, asked in given.items():
@@ -287,11 +292,12 @@ def test_what_a_person_sets_wins_over_the_preset_of_their_own(own: Path) -> None
 
 def test_a_preset_may_choose_a_pretrained_backbone_unless_another_is_asked_for(own: Path) -> None:
     own.write_text(OWN.replace("width = 0.75", 'name = "efficientnet_lite0"\nfreeze = true'))
-    settings = settings_of(own, "folders", Amount(500, 60))
+    settings = settings_of(own, "folders", Amount(500, 60), NETWORK)
     assert settings["backbone"]["freeze"] is True
     assert settings["method"]["variant"] == "features"
     assert settings["data"]["largest_side"] == 128
-    another = settings_of(own, "folders", Amount(500, 60), {"backbone": {"name": "small"}})
+    small = merge(NETWORK, {"backbone": {"name": "small"}})
+    another = settings_of(own, "folders", Amount(500, 60), small)
     assert (another["backbone"]["freeze"], another["data"]["largest_side"]) == (False, 96)
 
 
@@ -367,12 +373,49 @@ def test_without_a_preset_a_run_is_what_was_given() -> None:
 
 
 def test_what_is_known_before_the_data_is_read_holds_after_it() -> None:
-    given = {"data": {"name": "folders"}, "train": {"device": "cpu"}, "seed": 4}
+    given = {"data": {"name": "folders"}, "train": {"device": "cpu"}, "seed": 4, **NETWORK}
     plan = plan_run(given, "quick")
     run = plan.for_data(toy_split())
     assert (run.data, run.backbone) == (plan.checked.data, plan.checked.backbone)
     assert (run.train.device, run.seed) == ("cpu", 4)
     assert run.data.model_dump()["largest_side"] == read_preset("quick").largest_side
+
+
+SEARCHED = Amount(1000, 100)
+
+
+@pytest.mark.parametrize(("preset", "minutes"), [("quick", 2), ("standard", 20), ("evening", 120)])
+def test_a_run_without_a_method_is_a_search_that_takes_as_long_as_the_preset(
+    preset: str, minutes: float
+) -> None:
+    settings = settings_of(preset, "folders", SEARCHED)
+    assert settings["method"]["name"] == DEFAULT_METHOD == "auto"
+    assert settings["method"]["minutes"] == minutes
+    assert (settings["data"]["held_out"], settings["threshold"]) == (0, "prior")
+
+
+def test_a_search_takes_features_of_images_and_vectors_as_they_are() -> None:
+    images = settings_of("quick", "folders", SEARCHED)["backbone"]
+    vectors = settings_of("quick", "table", Amount(1000, 100, images=False))["backbone"]
+    assert (images["name"], images["freeze"]) == ("efficientnet_lite0", True)
+    assert (vectors["name"], vectors["freeze"]) == ("auto", False)
+
+
+def test_a_search_keeps_the_width_of_a_network_for_vectors() -> None:
+    asked = {"backbone": {"width": 0.5}}
+    vectors = settings_of("quick", "table", Amount(1000, 100, images=False), asked)
+    assert vectors["backbone"]["width"] == 0.5
+
+
+@pytest.mark.parametrize("data", ["folders", "table", "cifar10"])
+@pytest.mark.parametrize("asked", [{"width": 0.5}, {"normalisation": "none"}])
+def test_a_search_on_images_refuses_what_its_pretrained_network_cannot_have(
+    data: str, asked: Settings
+) -> None:
+    with pytest.raises(ConfigError, match=r"efficientnet_lite0.* small"):
+        settings_of("quick", data, SEARCHED, {"backbone": asked})
+    named = settings_of("quick", data, SEARCHED, {"backbone": {"name": "small", **asked}})
+    assert named["backbone"].items() >= asked.items()
 
 
 def test_every_setting_of_a_preset_says_what_it_is() -> None:

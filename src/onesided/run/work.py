@@ -29,8 +29,5 @@ def work_of(problem: Problem) -> float:
     if config.backbone.freeze:
         embedder = build_embedder(config.backbone, data)
         return multiplications(embedder, shape) * embedder.inference().batch
-    mean, std = data.mean, data.std
-    if data.columns:  # not encoded yet; a network on their vectors is small either way
-        mean, std = (0.0,) * shape[0], (1.0,) * shape[0]
-    backbone = build_backbone(config.backbone, shape, mean, std)
+    backbone = build_backbone(config.backbone, shape, data.mean, data.std)
     return multiplications(backbone, shape) * config.train.batch_size / world()
