@@ -15,10 +15,11 @@ from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher
 from onesided.methods.auto import AutoConfig
 from onesided.run.encode import encode
+from onesided.run.presets import Amount
 from onesided.run.prior import NoPrior, PriorUsed, own_prior_twice
 from onesided.run.problem import Problem
 from onesided.run.scored import read_arrays
-from onesided.run.search.candidates import Candidate, Menu, amount_of
+from onesided.run.search.candidates import Candidate, Menu
 from onesided.run.search.folds import folds_of, groups_of, rows_of, trained_on
 from onesided.run.search.leaderboard import Entry, Leaderboard
 from onesided.run.training import train
@@ -72,10 +73,9 @@ class _Race:
         groups = groups_of(images.split.train)
         fold = folds_of(data, groups, config.method.folds, config.seed)
         self.board = Leaderboard((), data.labelled, fold, groups)
-        rows, labelled = len(data), int(data.labelled.sum())
-        amount, _ = amount_of(rows, labelled, images.split.sample_shape)
-        _, width = amount_of(rows, labelled, problem.split.sample_shape)
-        self.menu = Menu(config, amount, width, int(fold.max()) + 1)
+        shapes = images.split.sample_shape, problem.split.sample_shape
+        amount = Amount(len(data), int(data.labelled.sum()), images=len(shapes[0]) == 3)
+        self.menu = Menu(config, amount, shapes, int(fold.max()) + 1)
         self.prior: PriorUsed | None = None
         self.planned, self.done = 0.0, 0.0  # seconds of work, estimated
         self.encoded: dict[tuple[bool, int], tuple[Problem, Selection]] = {}
