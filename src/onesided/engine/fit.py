@@ -23,7 +23,13 @@ from onesided.data.views.augment import GENTLER
 from onesided.engine.checkpoint import Checkpoints, Position, TrainingState
 from onesided.engine.interrupt import StopRequest, stop_requests
 from onesided.engine.log import EpochLog, Row, Tally
-from onesided.engine.optimise import build_optimizer, descend, distribute, learn_only
+from onesided.engine.optimise import (
+    build_optimizer,
+    descend,
+    distribute,
+    learn_only,
+    set_learning_rate,
+)
 from onesided.engine.predict import Predictor, arrange
 from onesided.engine.prefetch import has_room, prefetched
 from onesided.engine.sweep import MethodSweep
@@ -188,8 +194,7 @@ class _Training:
                 outputs = network(batch, now)
             outputs, whole = gather_outputs(outputs), gather_batch(batch)
             losses = self.method.loss(outputs.in_full_precision(), whole, now)
-            for parameters in optimizer.param_groups:
-                parameters["lr"] = self._learning_rate(stage, now)
+            set_learning_rate(optimizer, self._learning_rate(stage, now))
             descend(losses, optimizer, self.train.clip)
             tally.add(losses)
             self.watcher.step(now)

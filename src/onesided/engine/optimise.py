@@ -12,6 +12,10 @@ from onesided.core.dist import world
 from onesided.core.errors import TrainingFailed
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.base import GradientMethod
+from onesided.nets.standardise import Backbone
+
+PACE = "pace"
+"""Key of a group of parameters: the factor of its learning rate, 1 where it has none."""
 
 
 def descend(losses: Losses, optimizer: torch.optim.Optimizer, clip: float) -> None:
@@ -44,7 +48,7 @@ def learn_only(method: nn.Module, learns: Sequence[str] | None, trainable: set[s
 
 def build_optimizer(method: nn.Module, train: TrainConfig) -> torch.optim.Optimizer:
     """Return a new optimizer of the parameters that learn in this stage."""
-    learning = _groups([p for p in method.parameters() if p.requires_grad], train)
+    learning = _at_pace(method, _groups(method, train))
     if train.optimizer == "adam":
         return torch.optim.Adam(
             learning,
@@ -61,14 +65,38 @@ def build_optimizer(method: nn.Module, train: TrainConfig) -> torch.optim.Optimi
     )
 
 
-def _groups(learning: list[nn.Parameter], train: TrainConfig) -> list[dict[str, Any]]:
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Let the next step have this learning rate; slower groups a part of it."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group[PACE] if PACE in group else rate
+
+
+def _groups(method: nn.Module, train: TrainConfig) -> list[dict[str, Any]]:
     """Return the parameters with weight decay and, in a second group, those without."""
+    learning = [p for p in method.parameters() if p.requires_grad]
     if train.decay == "all":
         return [{"params": learning}]
     return [
         {"params": [p for p in learning if p.ndim > 1]},
         {"params": [p for p in learning if p.ndim <= 1], "weight_decay": 0.0},
     ]
+
+
+def _at_pace(method: nn.Module, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the groups, each followed by those of its parameters that learn more slowly.
+
+    Without such parameters they are as they were, so that checkpoints fit.
+    """
+    backbones = [m for m in method.modules() if isinstance(m, Backbone) and m.pace != 1]
+    paces = {id(p): m.pace for m in backbones for p in m.parameters()}
+    if not paces:
+        return groups
+    divided = []
+    for group in groups:
+        for pace in sorted({paces.get(id(p), 1.0) for p in group["params"]}, reverse=True):
+            members = [p for p in group["params"] if paces.get(id(p), 1.0) == pace]
+            divided.append(group | {"params": members} | ({} if pace == 1 else {PACE: pace}))
+    return divided
 
 
 def distribute(method: GradientMethod) -> nn.Module:

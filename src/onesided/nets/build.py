@@ -28,6 +28,7 @@ from onesided.core import rng
 from onesided.core.config import Config, nearest
 from onesided.core.errors import ConfigError, ContractError
 from onesided.nets.efficientnet import (
+    BLOCKS,
     EfficientNetLite0,
     channels_in_words,
     from_published,
@@ -79,6 +80,9 @@ class BackboneConfig(Config):
     Features are computed once, so this takes minutes without a GPU."""
     resize: int = Field(default=0, ge=0, le=1024)
     """Shorter side to which efficientnet_lite0 resizes images; 0 chooses by their size."""
+    tune: int = Field(default=0, ge=0, le=BLOCKS)
+    """How many of the last blocks of a pretrained efficientnet_lite0 learn, at a tenth of the
+    learning rate; all before them stays as it is. 0: everything learns, unless freeze is set."""
 
     content: str = ""
     """Hash of the network that hf: or onnx: named, in model.json; a run computes it."""
@@ -133,6 +137,20 @@ class BackboneConfig(Config):
             )
         return self
 
+    @model_validator(mode="after")
+    def _tunes_what_is_pretrained(self) -> "BackboneConfig":
+        if self.tune and (self.name != "efficientnet_lite0" or self._origin == "none"):
+            raise ValueError(
+                "tune is for a pretrained efficientnet_lite0, and this is "
+                f"{self.name} with weights '{self.weights}'; leave it out"
+            )
+        if self.tune and self.freeze:
+            raise ValueError(
+                f"freeze lets no block of the backbone learn, and tune = {self.tune} lets some; "
+                "choose one of them"
+            )
+        return self
+
     @property
     def _origin(self) -> str:
         if self.weights != "auto":
@@ -159,6 +177,10 @@ class BackboneConfig(Config):
         """Return the small network without pretrained weights, for images."""
         return BackboneConfig(name="small", width=0.25)
 
+    def tuned(self, blocks: int) -> "BackboneConfig":
+        """Return the same pretrained network, of which so many last blocks learn on images."""
+        return self.model_copy(update={"freeze": False, "tune": blocks})
+
     def for_samples(self, sample_shape: Sequence[int]) -> "BackboneConfig":
         """Return these settings as a model file keeps them: what was chosen is written out.
 
@@ -180,6 +202,8 @@ class BackboneConfig(Config):
         """
         settings = self.model_dump(mode="json")
         del settings["content"]
+        if not self.tune:
+            del settings["tune"]
         if is_external(self.name):
             kind = self.name.partition(":")[0]
             return settings | {"name": kind, "weights": load_network(self.name).content}
@@ -205,6 +229,8 @@ class BackboneConfig(Config):
             numbers = "/".join(f"{value:.3g}" for value in (*network.mean, *network.std))
             words += f" at {height}x{width} pixels, standardised by {numbers}"
             words += channels_in_words(sample_shape[0])
+        if self.tune:
+            words += f", tuned from block {BLOCKS - self.tune + 1} of {BLOCKS} on"
         return f"{words}, frozen under a head" if self.freeze else words
 
 
@@ -265,7 +291,7 @@ def _construct(
         )
     if name == "efficientnet_lite0":
         size = working_size(shape[1], shape[2], config.resize)
-        return EfficientNetLite0(standardise, size=size)
+        return EfficientNetLite0(standardise, size=size, tuned=config.tune)
     if name == "small":
         return SmallNetwork(
             standardise,

@@ -39,6 +39,9 @@ STAGES = (
 # The inputs of its training: (pixel - 127) / 128, here in the 0-1 scale of the views.
 MEAN, STD = 127 / 255, 128 / 255
 SMALLEST, LARGEST = 96, 224
+BLOCKS = sum(repeats for repeats, *_ in STAGES)
+TUNED_PACE = 0.1
+"""Factor of the learning rate of pretrained blocks: a new head needs large steps, they do not."""
 
 PARTS = {
     "_conv_stem": "stem.0",
@@ -98,11 +101,13 @@ class EfficientNetLite0(Backbone):
 
     Args:
         size: Height and width to which images are resized first; see `working_size`.
+        tuned: How many of the last blocks learn, with the last convolution, and slowly; all before
+            them stays as it is, BatchNorm's statistics too. 0: everything learns.
     """
 
-    def __init__(self, standardise: Standardise, *, size: tuple[int, int]) -> None:
+    def __init__(self, standardise: Standardise, *, size: tuple[int, int], tuned: int = 0) -> None:
         super().__init__(standardise, width=FEATURES)
-        self.size = size
+        self.size, self.tuned = size, tuned
         self.stem = _rectified(standardise.channels, STEM, kernel=3, stride=2)
         blocks: list[nn.Module] = []
         channels = STEM
@@ -118,6 +123,21 @@ class EfficientNetLite0(Backbone):
         self.blocks = nn.Sequential(*blocks)
         self.head = _rectified(channels, FEATURES, kernel=1)
         self.reset_parameters()
+        if tuned:
+            self.pace = TUNED_PACE
+            for part in self._fixed():
+                part.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> "EfficientNetLite0":
+        """Change the mode; parts that do not learn are always evaluated."""
+        super().train(mode)
+        for part in self._fixed():
+            part.train(False)
+        return self
+
+    def _fixed(self) -> list[nn.Module]:
+        """Return the parts that never change."""
+        return [self.stem, *self.blocks[: BLOCKS - self.tuned]] if self.tuned else []
 
     def features(self, samples: Float[Tensor, "b c h w"]) -> Float[Tensor, "b 1280"]:
         """Return the spatial mean of the last layer, each feature between 0 and 6."""

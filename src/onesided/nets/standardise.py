@@ -108,10 +108,13 @@ class Backbone(nn.Module):
     Attributes:
         width: Number of features that it returns.
         normalisation: What follows its layers; heads are built with the same.
+        pace: Factor of the learning rate of its parameters; below 1 where they are pretrained and
+            only tuned.
     """
 
     width: int
     normalisation: Normalisation
+    pace: float = 1.0
 
     def __init__(
         self, standardise: Standardise, *, width: int, normalisation: Normalisation = "batch"

@@ -285,6 +285,12 @@ def short_run(config: RunConfig, name: str, steps: int, amount: Amount) -> RunCo
     return budget.spent(checked, amount)
 
 
+def steps_of(config: RunConfig, amount: Amount) -> int:
+    """Return how many training steps a run takes on this much data."""
+    batching = config.method.batching(config.train.batch_size)
+    return config.train.epochs * _steps_per_epoch(batching, config.train, amount)
+
+
 def read_preset(preset: str | Path) -> Preset:
     """Return a preset by its name, or the user's own by its file; all of it is checked."""
     known = preset_files()
