@@ -66,9 +66,9 @@ def methods(
     Example: onesided methods nnpu
     """
     from onesided.cli.show import console, print_json, say
-    from onesided.methods import CHOICES, method_named
+    from onesided.methods import choices, method_named
 
-    chosen = [name] if name else list(CHOICES)
+    chosen = [name] if name else list(choices())
     cards = {key: card_of(key, method_named(key)) for key in chosen}
     if as_json:
         print_json(cards if name is None else cards[name])

@@ -44,12 +44,16 @@ METHODS: Mapping[str, type[MethodConfig]] = {
 }
 AUTO = "auto"
 """The name that stands for a search among methods."""
-CHOICES: Mapping[str, type[MethodConfig]] = {AUTO: AutoConfig, **METHODS}
-"""What `--method` takes: the search, and every method."""
+
+
+def choices() -> dict[str, type[MethodConfig]]:
+    """Return what `--method` takes: the search, and every method, also one added a moment ago."""
+    return {AUTO: AutoConfig, **METHODS}
 
 
 def method_named(name: str) -> type[MethodConfig]:
     """Return the settings class of a method; the error suggests the nearest name."""
-    if name not in CHOICES:
-        raise ConfigError(f"There is no method '{name}'.{nearest(name, CHOICES)}")
-    return CHOICES[name]
+    known = choices()
+    if name not in known:
+        raise ConfigError(f"There is no method '{name}'.{nearest(name, known)}")
+    return known[name]

@@ -19,7 +19,7 @@ from onesided.core.errors import ConfigError
 from onesided.data.problem.dataset import PUSplit
 from onesided.data.sources import source_named
 from onesided.engine.train_config import TrainConfig
-from onesided.methods import AUTO, CHOICES, method_named
+from onesided.methods import AUTO, choices, method_named
 from onesided.methods.auto import AutoConfig
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
 from onesided.nets.build import BackboneConfig
@@ -300,9 +300,9 @@ def read_preset(preset: str | Path) -> Preset:
     chosen = Preset.from_settings(read_toml(path), str(path))
     named: dict[str, Settings] = {chosen.default_method: {}} if chosen.default_method else {}
     for name, settings in {**named, **chosen.method}.items():
-        if name not in CHOICES:
+        if name not in choices():
             raise ConfigError(
-                f"{path} [method]: there is no method '{name}'.{nearest(name, CHOICES)}"
+                f"{path} [method]: there is no method '{name}'.{nearest(name, choices())}"
             )
         method_named(name).from_settings(settings, f"{path} [method.{name}]")
     return chosen
