@@ -24,7 +24,7 @@ def test_the_score_is_the_mean_of_log_odds_divided_by_their_spread() -> None:
     average = trained(TWO, data, seed=5)
     random = np.random.default_rng(5)  # one generator for all parts, one after the other
     scale = Standardise([0.0] * WIDTH, [1.0] * WIDTH)
-    parts = [
+    parts: list[Linear | Forest] = [
         Linear(LinearConfig(penalty=3.0), WIDTH, scale),
         Forest(ForestConfig(trees=6), WIDTH),
     ]

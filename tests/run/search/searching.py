@@ -20,7 +20,17 @@ from onesided.run.load import divide_own
 from onesided.run.presets import plan_run
 from onesided.run.problem import Problem, build_problem
 
-CARD = Card(*["A spy."] * 7, variants={}, logs={})
+CARD = Card(
+    title="Spy",
+    summary="Remembers what it was trained on.",
+    citation="None.",
+    fidelity="None.",
+    licence="Ours.",
+    good_at="Nothing.",
+    bad_at="Everything.",
+    variants={},
+    logs={},
+)
 LINEAR = {"candidates": ["linear"]}
 
 

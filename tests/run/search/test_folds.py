@@ -22,7 +22,8 @@ def data_of(values: np.ndarray, positives: int, groups: np.ndarray | None = None
 
 def same(groups: np.ndarray) -> np.ndarray:
     """Return for every pair of rows whether they are of one group."""
-    return groups[:, None] == groups[None, :]
+    together: np.ndarray = groups[:, None] == groups[None, :]
+    return together
 
 
 def test_copies_are_one_group() -> None:
@@ -38,7 +39,7 @@ def test_copies_of_raw_rows_are_known_by_content_and_not_by_address() -> None:
 def test_equal_texts_are_divided_equally_wherever_they_are_in_memory() -> None:
     def folds() -> list[int]:
         data = data_of(np.array([[f"house {row}"] for row in range(40)], object), 12)
-        return folds_of(data, groups_of(data), 5, 0).tolist()
+        return [int(number) for number in folds_of(data, groups_of(data), 5, 0)]
 
     before = folds()
     kept = [f"house {row}" for row in range(1000)]  # the next ones are elsewhere
