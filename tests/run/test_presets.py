@@ -141,9 +141,7 @@ def test_targets_forget_as_much_over_a_short_run_as_over_the_papers(
     preset: str, epochs: int | None
 ) -> None:
     given = {} if epochs is None else {"train": {"epochs": epochs}}
-    settings = published_settings(
-        preset, data_name="cifar10", method_name="teacher", given=given
-    )
+    settings = published_settings(preset, data_name="cifar10", method_name="teacher", given=given)
     passes = settings["train"]["epochs"]
     assert passes == (epochs or passes)
     assert settings["method"]["target_momentum"] ** passes == pytest.approx(0.99**1300)
