@@ -53,9 +53,16 @@ def frozen(folder: Path) -> Record:
         draw(items / "N" / f"blue{number:02}.png", 2000 + number, BLUE)
     return _finished(
         *("fit", "-p", items / "P", "-u", items / "U", "-n", items / "N"),
+        *("--method", "teacher"),
         *("--backbone", "efficientnet_lite0", "--freeze", "--epochs", "2"),
         folder=folder / "run",
     )
+
+
+def searched(folder: Path) -> Record:
+    """Let auto choose among models on features of a pretrained network."""
+    items = draw_data(folder / "items")
+    return _finished("fit", "-p", items / "P", "-u", items / "U", folder=folder / "run")
 
 
 def mapped(folder: Path) -> Record:
@@ -64,7 +71,8 @@ def mapped(folder: Path) -> Record:
     scene = write_geotiff_scene(folder, seed=1, size=512, buildings=72)
     return _finished(
         *("map", "--image", scene.post, "--footprints", scene.gpkg, "--size", "16"),
-        *("--positives", scene.positives, "--epochs", "2", "--run", folder / "run"),
+        *("--positives", scene.positives, "--method", "teacher", "--epochs", "2"),
+        *("--run", folder / "run"),
         folder=folder / "damage.gpkg",
         run=folder / "run",
     )
@@ -74,7 +82,7 @@ def estimated(folder: Path) -> Record:
     """Fit the estimator on a table of numbers."""
     values, truth = load_breast_cancer(return_X_y=True)
     labels = truth * (np.arange(len(truth)) % 3 == 0)
-    estimator = PUClassifier(epochs=2, random_state=3).fit(values, labels)
+    estimator = PUClassifier("teacher", epochs=2, random_state=3).fit(values, labels)
     scores = estimator.predict_proba(values)[:, 1]
     return {"scores": _hash(scores.tobytes()), "first": scores[:SHOWN].tolist()}
 
@@ -82,6 +90,7 @@ def estimated(folder: Path) -> Record:
 RUNS: Mapping[str, Callable[[Path], Record]] = {
     **{str(case): partial(trained, case) for case in CASES},
     "frozen": frozen,
+    "auto": searched,
     "map": mapped,
     "estimator": estimated,
 }

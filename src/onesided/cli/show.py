@@ -179,6 +179,7 @@ def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """Return metrics against the truth, one row per run."""
     from onesided.core.former import result_today
     from onesided.metrics.registry import entry, shown
+    from onesided.metrics.stored import method_words
     from onesided.metrics.words import number_text
 
     table = Table(title="Against the truth of the test part", title_justify="left")
@@ -190,7 +191,7 @@ def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
     for result in map(result_today, results):
         numbers = [number_text(name, result["test"][name]) for name in shown("truth")]
         seconds = f"{result['seconds']:.0f}" if result.get("seconds") is not None else ""
-        table.add_row(result["method"], str(result.get("seed", "")), *numbers, seconds)
+        table.add_row(method_words(result), str(result.get("seed", "")), *numbers, seconds)
     return table
 
 
@@ -199,7 +200,7 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     from onesided.core.former import result_today
     from onesided.metrics.figure import Figure
     from onesided.metrics.registry import entry, shown
-    from onesided.metrics.stored import read_figures
+    from onesided.metrics.stored import method_words, read_figures
     from onesided.metrics.words import number_text, value_text
 
     table = Table(title="Methods on the same split", title_justify="left")
@@ -215,7 +216,7 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         cells = [figures.get(name, Figure(name, None)) for name in names]
         alarm = " (degenerate)" if (row["pu"] or {}).get("degenerate") else ""
         table.add_row(
-            row["method"] + alarm,
+            method_words(row) + alarm,
             *(number_text(name, (row["test"] or {}).get(name)) for name in tests),
             *("-" if figure.value is None else value_text(figure) for figure in cells),
             f"{row['seconds']:.0f}",

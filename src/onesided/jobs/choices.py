@@ -42,7 +42,7 @@ def _time_line(config: RunConfig, preset: str | None) -> str:
 
 def _unused_lines(config: RunConfig) -> list[str]:
     """Return which settings have no effect unless the search comes to networks."""
-    asked = sorted(config.train.model_fields_set - OF_EVERY_RUN)
+    asked = sorted(config.train.model_dump(exclude_defaults=True).keys() - OF_EVERY_RUN)
     if not isinstance(config.method, AutoConfig) or not asked:
         return []
     names = ", ".join(f"train.{name}" for name in asked)

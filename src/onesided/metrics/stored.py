@@ -113,6 +113,17 @@ def _old_prior(stored: Json) -> Figure:
     return prior_figure(number(stored.get("value")), interval, origin=prior_origin(stored))
 
 
+def method_asked_for(result: Json) -> str:
+    """Return the name that a person gave as method: auto, where a search chose the method."""
+    return str(result.get("chosen_by") or result.get("method"))
+
+
+def method_words(result: Json) -> str:
+    """Return the method of a run for a table, such as ce, or auto: forest."""
+    asked, method = method_asked_for(result), str(result.get("method"))
+    return method if asked == method else f"{asked}: {method}"
+
+
 def search_sentence(result: Json) -> str:
     """Return why a search kept its model, in plain words; nothing where there was no search."""
     rows = [table(row) for row in listed(result.get("leaderboard"))]

@@ -14,6 +14,7 @@ from onesided.metrics.stored import (
     Json,
     degenerate_reason,
     listed,
+    method_words,
     number,
     numbers,
     read_figures,
@@ -90,7 +91,7 @@ def comparison(run: RunFiles) -> Markup:
         labels=[entry(name).label for _, name in columns],
         rows=[
             {
-                "method": row.get("method", ""),
+                "method": method_words(row) if row.get("method") else "",
                 "seed": row.get("seed", ""),
                 "degenerate": degenerate_reason(row),
                 "own": all(row.get(key) == run.result.get(key) for key in ("method", "seed")),

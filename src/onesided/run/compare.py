@@ -15,7 +15,7 @@ from onesided.storage.atomic import write_json
 
 COMPARED = "compare"
 """Folder inside a run's folder that holds one run for each method beside it."""
-KEPT = ("method", "variant", "seed", "test", "pu", "seconds")
+KEPT = ("method", "chosen_by", "variant", "seed", "test", "pu", "seconds")
 
 
 def check_compared(names: Sequence[str], main: str) -> None:

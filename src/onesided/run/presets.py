@@ -40,8 +40,6 @@ ESTIMATED_ON = ("positive_classes", "positives", "unlabelled", "prior")
 """Settings of the split that a recipe's prior was estimated on."""
 NOT_PRETRAINED = ("width", "normalisation")
 """Settings that a published network does not have."""
-ALWAYS_IMAGES = ("folders", "chips")
-"""Data that hold no vectors, which is known before they are read."""
 PRETRAINED = "efficientnet_lite0"
 SIZES, SECONDS_AT_FULL_SIZE, EMBEDDING_SHARE = (224, 160, 128), 0.0125, 0.4
 """Sizes at which a search embeds images, what one image takes at the first of them on one core, and
@@ -229,7 +227,7 @@ def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) ->
         data = data.model_copy(update={"largest_side": SIZES[0]})
     if backbone.name == "auto":
         further = {key: given["backbone"][key] for key in backbone.model_fields_set - {"name"}}
-        for key in NOT_PRETRAINED if data.name not in ALWAYS_IMAGES else ():
+        for key in NOT_PRETRAINED:
             further.pop(key, None)  # of the network for vectors, should the data be vectors
         settings = merge({"name": PRETRAINED, "freeze": True}, further)
         backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
@@ -278,7 +276,9 @@ def check_candidates(method: AutoConfig) -> None:
 
 def short_run(config: RunConfig, name: str, steps: int, amount: Amount) -> RunConfig:
     """Return the run that trains a method for so many steps, as a preset would."""
-    checked = replace(config, method_name=name, method=method_named(name)())
+    # A run's config.toml gives every setting: what is as by default counts as not asked for.
+    train = TrainConfig.from_settings(config.train.model_dump(exclude_defaults=True))
+    checked = replace(config, method_name=name, method=method_named(name)(), train=train)
     method = _short_method(checked, {}, {}, name)
     fewest, most = (Preset.model_fields[f"{end}_epochs"].default for end in ("fewest", "most"))
     budget = Budget(steps, (fewest, most), method, frozenset(), BackboneConfig())
@@ -328,12 +328,19 @@ def published_settings(
 def demo_settings(method_name: str, seed: int) -> Settings:
     """Return one run of `onesided demo`: a few labelled even digits, minutes on two cores.
 
-    Both methods share data and backbone, and each is trained as the preset `quick` trains it: its
+    auto is the preset `quick` as it is. A network trains as Teacher does with that preset: its
     values were chosen on photographs, and nothing here was chosen on digits.
     """
-    shared = published_settings("quick", data_name="digits", given={})
-    given = {"seed": seed, "backbone": shared["backbone"]}
-    return published_settings("quick", data_name="digits", method_name=method_name, given=given)
+    planned = AUTO if method_name == AUTO else "teacher"
+    quick = published_settings("quick", data_name="digits", method_name=planned, given={})
+    method = quick["method"] if method_name == planned else {}
+    return {
+        "seed": seed,
+        "data": {"name": "digits"},
+        "backbone": quick["backbone"],
+        "train": quick["train"],
+        "method": {**method, "name": method_name},
+    }
 
 
 def recipe_settings(data_name: str, method_name: str) -> Settings:

@@ -133,7 +133,8 @@ def check_needs(config: RunConfig, split: PUSplit) -> None:
         unlabelled=sum(int(part.unlabelled.sum()) for part in parts),
         held_out=split.held_out is not None or isinstance(config.method, AutoConfig),
     )
-    if isinstance(config.method, AutoConfig) and "batch_size" not in config.train.model_fields_set:
+    chosen = config.train.model_dump(exclude_defaults=True)
+    if isinstance(config.method, AutoConfig) and "batch_size" not in chosen:
         return  # each candidate has a batch size of its own
     rows, batch = len(split.train), config.train.batch_size
     if batch > rows:
