@@ -12,9 +12,9 @@ from onesided.core.clock import Clock
 from onesided.core.dist import shard
 from onesided.core.errors import ConfigError, ContractError
 from onesided.core.rng import generator, numpy_generator
-from onesided.data.problem.dataset import LabelledDataset, PUDataset
+from onesided.data.problem.dataset import LabelledDataset, PUDataset, Selection
 from onesided.data.problem.samples import ImageKind
-from onesided.data.views.augment import augment
+from onesided.data.views.bank import view_of
 
 
 @dataclass(frozen=True)
@@ -72,27 +72,31 @@ class Loader:
     def _batch(self, index: np.ndarray, clock: Clock, views: Mapping[str, Augment]) -> PUBatch:
         part = shard(len(index))
         mine, negative = index[part], self.data.negative
-        values = torch.from_numpy(self.data.values.take(index))
         truth = torch.from_numpy(self.data.truth[mine]).to(self.device) if self.truth else None
         return PUBatch(
             row=torch.from_numpy(mine).to(self.device),
             labelled=torch.from_numpy(self.data.labelled[mine]).to(self.device),
-            views=self._views(values, clock, views, part),
+            views=self._views(self.data.values, index, clock, views, part),
             truth=truth,
             clean=self._clean_batch(clock, views),
             negative=None if negative is None else torch.from_numpy(negative[mine]).to(self.device),
         )
 
     def _views(
-        self, values: Tensor, clock: Clock, views: Mapping[str, Augment], part: slice | None
+        self,
+        data: Selection,
+        rows: np.ndarray,
+        clock: Clock,
+        views: Mapping[str, Augment],
+        part: slice | None,
     ) -> dict[str, Tensor]:
         place = (clock.stage, clock.epoch, clock.step)
-        return {
-            role: augment(
-                values, self.kind, strength, generator(clock.seed, "view", *place, role), part=part
-            ).to(self.device)
-            for role, strength in views.items()
-        }
+        values, made = torch.from_numpy(data.take(rows)), {}
+        for role, strength in views.items():
+            random = generator(clock.seed, "view", *place, role)
+            view = view_of(data, rows, self.kind, strength, random, values=values, part=part)
+            made[role] = view.to(self.device)
+        return made
 
     def _clean_batch(self, clock: Clock, views: Mapping[str, Augment]) -> CleanBatch | None:
         if self.clean is None:
@@ -100,9 +104,8 @@ class Loader:
         random = numpy_generator(clock.seed, "clean", clock.stage, clock.epoch, clock.step)
         size = min(self.batch_size, len(self.clean))
         index = random.choice(len(self.clean), size, replace=False)
-        values = torch.from_numpy(self.clean.values.take(index))
         roles = {f"clean-{role}": strength for role, strength in views.items()}
-        drawn = self._views(values, clock, roles, None)
+        drawn = self._views(self.clean.values, index, clock, roles, None)
         return CleanBatch(
             views={role.removeprefix("clean-"): view for role, view in drawn.items()},
             truth=torch.from_numpy(self.clean.truth[index]).to(self.device),

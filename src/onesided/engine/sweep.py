@@ -17,7 +17,7 @@ from onesided.core.errors import ContractError
 from onesided.core.rng import generator
 from onesided.data.problem.dataset import PUDataset, Selection
 from onesided.data.problem.samples import ImageKind, chunk_length
-from onesided.data.views.augment import augment
+from onesided.data.views.bank import view_of
 from onesided.nets.standardise import Backbone
 
 SWEEP_BATCH = 128
@@ -160,7 +160,8 @@ class MethodSweep:
             place = (self.clock.stage, self.clock.epoch, of, int(rows[0]))
             random = generator(self.clock.seed, "sweep", *place)
             chunk = torch.from_numpy(data.values.take(rows))
-            return function(augment(chunk, self.kind, view, random).to(self.device))
+            seen = view_of(data.values, rows, self.kind, view, random, values=chunk)
+            return function(seen.to(self.device))
 
         with evaluating(self.module):
             return (

@@ -83,6 +83,9 @@ class BackboneConfig(Config):
     tune: int = Field(default=0, ge=0, le=BLOCKS)
     """How many of the last blocks of a pretrained efficientnet_lite0 learn, at a tenth of the
     learning rate; all before them stays as it is. 0: everything learns, unless freeze is set."""
+    views: int = Field(default=0, ge=0, le=64)
+    """How many weak and how many strong views of every training image a frozen backbone embeds,
+    once; a step takes one of them. 0: views are made of the features, by noise and exchange."""
 
     content: str = ""
     """Hash of the network that hf: or onnx: named, in model.json; a run computes it."""
@@ -138,11 +141,16 @@ class BackboneConfig(Config):
         return self
 
     @model_validator(mode="after")
-    def _tunes_what_is_pretrained(self) -> "BackboneConfig":
+    def _tunes_what_is_pretrained_and_embeds_what_is_frozen(self) -> "BackboneConfig":
         if self.tune and (self.name != "efficientnet_lite0" or self._origin == "none"):
             raise ValueError(
                 "tune is for a pretrained efficientnet_lite0, and this is "
                 f"{self.name} with weights '{self.weights}'; leave it out"
+            )
+        if self.views and not self.freeze:
+            raise ValueError(
+                f"views = {self.views} are views that a frozen backbone embeds, and this one "
+                "learns; add --freeze or leave it out"
             )
         if self.tune and self.freeze:
             raise ValueError(
@@ -179,7 +187,7 @@ class BackboneConfig(Config):
 
     def tuned(self, blocks: int) -> "BackboneConfig":
         """Return the same pretrained network, of which so many last blocks learn on images."""
-        return self.model_copy(update={"freeze": False, "tune": blocks})
+        return self.model_copy(update={"freeze": False, "tune": blocks, "views": 0})
 
     def for_samples(self, sample_shape: Sequence[int]) -> "BackboneConfig":
         """Return these settings as a model file keeps them: what was chosen is written out.
@@ -202,8 +210,9 @@ class BackboneConfig(Config):
         """
         settings = self.model_dump(mode="json")
         del settings["content"]
-        if not self.tune:
-            del settings["tune"]
+        for key in ("tune", "views"):
+            if not settings[key]:
+                del settings[key]
         if is_external(self.name):
             kind = self.name.partition(":")[0]
             return settings | {"name": kind, "weights": load_network(self.name).content}

@@ -2,7 +2,8 @@
 
 A frozen backbone gives the same features for an image in every epoch. So they are computed
 once, into a store that other runs share (`storage/features.py`), and the method trains on vectors,
-which takes minutes on a CPU. Views are then made of vectors, not of images.
+which takes minutes on a CPU. Views are then made of vectors, not of images; or a few views of every
+image are embedded too (`backbone.views`), and a step takes one of them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,18 +15,21 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Int64
 
+from onesided.core.batch import Augment
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import CheckpointError, ConfigError
 from onesided.data.problem.dataset import Selection
 from onesided.data.problem.samples import chunk_length
+from onesided.data.views.bank import BankOfViews
 from onesided.engine.sweep import features_of
 from onesided.engine.train_config import choose_device
 from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
 from onesided.nets.standardise import Backbone
 from onesided.run.load import LoadedData, channel_statistics
 from onesided.run.problem import Problem
-from onesided.storage.features import FeatureStore, StoredRows, key_of
+from onesided.storage.features import FeatureStore, RowsWithViews, StoredRows, key_of
 from onesided.storage.progress import Progress
 
 
@@ -47,14 +51,22 @@ def embed(
     images = _Images(problem)
     device = choose_device(problem.config.train.device)
     identity, width = embedder.identity(), embedder.width
+    bank = _Bank(problem) if backbone.views else None
     if rank() == 0 or cache is None:
-        store = FeatureStore(cache, identity, width)
-        images.fill(store, embedder, device, progress or (lambda done, total: None))
+        store, seen_by = (
+            FeatureStore(cache, identity, width),
+            progress or (lambda done, total: None),
+        )
+        images.fill(store, embedder, device, seen_by)
+        if bank is not None:
+            bank.fill(store, embedder, images, device, seen_by)
         wait_for_all()
     else:
         wait_for_all()
         store = FeatureStore(cache, identity, width)
     features = store.rows(images.keys)
+    if bank is not None:
+        features = bank.beside(features, store, images)
     seen = images.replaced_by(features, problem)
     mean, std = channel_statistics(seen.split.train.values)
     data = replace(
@@ -112,16 +124,75 @@ class _Images:
 
     def replaced_by(self, features: StoredRows, problem: Problem) -> Problem:
         """Return the problem with features in place of images."""
-        ends = accumulate(map(len, self.parts.values()), initial=0)
-        before = dict(zip(self.parts, ends, strict=False))
-
-        def of(selection: Selection) -> Selection:
-            key = id(selection.pool)
-            at = np.searchsorted(self.parts[key].index, selection.index)
-            return Selection(features, (before[key] + at).astype(np.int64))
-
-        seen: Problem = with_selections(problem, of)
+        seen: Problem = with_selections(
+            problem, lambda selection: Selection(features, self.places(selection))
+        )
         return seen
+
+    def places(self, selection: Selection) -> Int64[np.ndarray, "n"]:
+        """Return where the images of a selection are among all."""
+        ends = accumulate(map(len, self.parts.values()), initial=0)
+        before, key = dict(zip(self.parts, ends, strict=False)), id(selection.pool)
+        at = np.searchsorted(self.parts[key].index, selection.index)
+        return (before[key] + at).astype(np.int64)
+
+
+class _Bank:
+    """Views of the images that a method trains on."""
+
+    def __init__(self, problem: Problem) -> None:
+        config, split = problem.config, problem.training
+        self.views = BankOfViews(split.kind, config.backbone.views, config.train.views == "gentle")
+        parts = [problem.split.train, split.train, split.clean]
+        self.trained_on = [part.values for part in parts if part is not None]
+
+    def fill(
+        self,
+        store: FeatureStore,
+        embedder: Backbone,
+        images: "_Images",
+        device: torch.device,
+        progress: Progress,
+    ) -> None:
+        """Compute the features of those views that the store lacks, some at a time in memory."""
+        lacking: dict[bytes, tuple[Selection, int, bytes, Augment, int]] = {}
+        for part in self.trained_on:
+            for row, place in enumerate(images.places(part)):
+                image = images.keys[place]
+                for strength, number in self.views.coordinates():
+                    key = self.views.key(image, strength, number)
+                    if key not in store:
+                        lacking.setdefault(key, (part, row, image, strength, number))
+        keys = list(lacking)
+
+        def computed() -> Iterator[tuple[bytes, np.ndarray]]:
+            done, length = 0, chunk_length(self.trained_on[0].sample_shape)
+            while done < len(keys):
+                drawn = np.stack([self._draw(*lacking[key]) for key in keys[done : done + length]])
+                for features in _finite_features(embedder, _all_of(drawn), device):
+                    yield from zip(keys[done:], features, strict=False)
+                    done += len(features)
+                    progress(done, len(keys))
+
+        store.fill(computed())
+
+    def _draw(
+        self, part: Selection, row: int, image: bytes, strength: Augment, number: int
+    ) -> np.ndarray:
+        return self.views.draw(part.take(slice(row, row + 1))[0], image, strength, number)
+
+    def beside(self, features: StoredRows, store: FeatureStore, images: "_Images") -> RowsWithViews:
+        """Return the features with the views of those images that have some."""
+        places = np.unique(np.concatenate([images.places(part) for part in self.trained_on]))
+        each = self.views.coordinates()
+        keys = [self.views.key(images.keys[place], *which) for place in places for which in each]
+        first = np.full(len(features), -1, np.int64)
+        first[places] = np.arange(len(places)) * len(each)
+        return RowsWithViews(features, store.rows(keys), first, self.views.count)
+
+
+def _all_of(values: np.ndarray) -> Selection:
+    return Selection(values, np.arange(len(values)))
 
 
 def _after(first: int, total: int, progress: Progress, done: int, _: int) -> None:
@@ -149,17 +220,24 @@ def fill_store(
 
     def computed() -> Iterator[tuple[bytes, np.ndarray]]:
         done = 0
-        for features in features_of(embedder, chosen, device):
-            if not np.isfinite(features).all():
-                raise CheckpointError(
-                    "The frozen backbone gives features that are no numbers, so its weights are "
-                    "damaged or too large for single precision. Choose others with --weights."
-                )
+        for features in _finite_features(embedder, chosen, device):
             yield from zip((keys[row] for row in rows[done:]), features, strict=False)
             done += len(features)
             progress(len(images) - len(rows) + done, len(images))
 
     store.fill(computed())
+
+
+def _finite_features(
+    embedder: Backbone, images: Selection, device: torch.device
+) -> Iterator[np.ndarray]:
+    for features in features_of(embedder, images, device):
+        if not np.isfinite(features).all():
+            raise CheckpointError(
+                "The frozen backbone gives features that are no numbers, so its weights are "
+                "damaged or too large for single precision. Choose others with --weights."
+            )
+        yield features
 
 
 def _selections(part: object) -> Iterator[Selection]:

@@ -63,6 +63,31 @@ class StoredRows:
         return out
 
 
+class RowsWithViews(StoredRows):
+    """Rows of which some also have views: further vectors, equally many of each row.
+
+    Args:
+        rows: The rows themselves.
+        of_rows: All views: those of one row are side by side.
+        first: Place of a row's first view, or -1 where it has none.
+        count: How many views of one strength a row has.
+    """
+
+    def __init__(
+        self, rows: StoredRows, of_rows: StoredRows, first: np.ndarray, count: int
+    ) -> None:
+        super().__init__(rows._chunks, rows._places, rows.shape[1])
+        self._views, self._first, self.count = of_rows, first, count
+
+    def has(self, index: np.ndarray) -> bool:
+        """Return whether all of these rows have views."""
+        return bool((self._first[index] >= 0).all())
+
+    def views(self, index: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Return one view of each of these rows, by its number among the row's views."""
+        return self._views[self._first[index] + numbers]
+
+
 class FeatureStore:
     """Vectors by key, in a folder, or in memory where there is none.
 
