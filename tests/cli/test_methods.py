@@ -3,7 +3,7 @@ import json
 import pytest
 
 from onesided.cli.methods import markdown_page, variant_field
-from onesided.methods import CHOICES
+from onesided.methods import choices
 from onesided.run.default_method import DEFAULT_METHOD
 from tests.cli.command import assert_refused, call
 
@@ -12,21 +12,21 @@ def test_the_list_has_every_method_and_what_it_needs() -> None:
     shown = call("methods")
     assert shown.exit_code == 0
     cards = json.loads(call("methods", "--json").out)
-    assert list(cards) == list(CHOICES)
+    assert list(cards) == list(choices())
     for name, card in cards.items():
         assert name in shown.out
-        assert ("prior" in card["needs"]) == CHOICES[name].needs.prior
+        assert ("prior" in card["needs"]) == choices()[name].needs.prior
 
 
 def test_the_quiet_list_is_names_only() -> None:
-    assert call("methods", "--quiet").out.split() == list(CHOICES)
+    assert call("methods", "--quiet").out.split() == list(choices())
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", choices())
 def test_a_card_shows_the_citation_and_every_setting_with_its_meaning(name: str) -> None:
     card = json.loads(call("methods", name, "--json").out)
     assert card["citation"]
-    assert set(card["settings"]) == set(CHOICES[name].model_fields)
+    assert set(card["settings"]) == set(choices()[name].model_fields)
     assert all(setting["meaning"] for setting in card["settings"].values())
     shown = call("methods", name).out
     assert card["citation"] in shown
@@ -34,10 +34,10 @@ def test_a_card_shows_the_citation_and_every_setting_with_its_meaning(name: str)
         assert f"  {setting}: " in shown
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", choices())
 def test_a_card_shows_every_number_that_the_method_logs(name: str) -> None:
     logs = json.loads(call("methods", name, "--json").out)["logs"]
-    assert set(logs) == set(CHOICES[name].card.logs)
+    assert set(logs) == set(choices()[name].card.logs)
     shown, page = call("methods", name).out, call("methods", name, "--markdown").out
     for key, entry in logs.items():
         assert f"  {key}: {entry['title']}. {entry['note']}" in shown
@@ -49,7 +49,7 @@ def test_an_unknown_method_gets_the_nearest_name(name: str, nearest: str) -> Non
     assert_refused(call("methods", name), f"'{name}'", f"Did you mean '{nearest}'?")
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", choices())
 def test_no_field_of_a_card_is_empty_and_sentences_end(name: str) -> None:
     card = json.loads(call("methods", name, "--json").out)
     for field in ("summary", "good at", "bad at", "fidelity", "citation", "licence"):
@@ -63,9 +63,9 @@ def test_no_field_of_a_card_is_empty_and_sentences_end(name: str) -> None:
     assert all(card["variants"].values())
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", choices())
 def test_every_variant_of_a_card_can_be_chosen_by_the_setting_it_names(name: str) -> None:
-    config = CHOICES[name]
+    config = choices()[name]
     for variant in config.card.variants:
         field = variant_field(config)
         assert getattr(config.from_settings({field: variant}), field) == variant
@@ -77,7 +77,7 @@ def test_the_default_stands_first() -> None:
 
 def test_the_page_shows_every_method_its_needs_and_every_setting() -> None:
     page = call("methods", "--markdown").out
-    for name, config in CHOICES.items():
+    for name, config in choices().items():
         section = page.partition(f"\n## {config.card.title}\n")[2].partition("\n## ")[0]
         assert config.card.summary in section
         assert config.card.licence in section

@@ -14,7 +14,7 @@ import numpy as np
 from onesided.core.config import Settings, merge
 from onesided.data.problem.dataset import PUDataset, PUSplit, Selection
 from onesided.data.sources import SOURCES
-from onesided.methods import CHOICES, METHODS
+from onesided.methods import METHODS, choices
 from onesided.run.config import RunConfig
 from onesided.run.presets import plan_run, read_preset, recipe_settings
 
@@ -85,7 +85,7 @@ def situations() -> Iterator[tuple[str, str, Settings, Problem]]:
     """Return each situation: its name, the preset, what was asked for, and the data."""
     for preset in PRESETS:
         for problem in PROBLEMS:
-            wanted = {method: {"method": {"name": method}} for method in CHOICES}
+            wanted = {method: {"method": {"name": method}} for method in choices()}
             if problem in (PROBLEMS[1], PROBLEMS[5], PROBLEMS[-1]):
                 wanted |= ASKED
             network = read_preset(preset).default_method or "teacher"
