@@ -12,7 +12,6 @@ from onesided.run.default_method import DEFAULT_METHOD
 from onesided.run.presets import demo_settings
 
 METHODS = (DEFAULT_METHOD, "ce")
-"""The first runs with the preset quick; all settings of the other are given."""
 SEEDS = (0, 1, 2)
 
 
@@ -29,10 +28,7 @@ def demonstrate(output: PathLike, monitor: Monitor | None = None) -> Demonstrati
     output, monitor = Path(output), monitor or Monitor()
     runs = tuple(
         fit_settings(
-            demo_settings(method, seed),
-            output / f"{method}-{seed}",
-            preset="quick" if method == DEFAULT_METHOD else None,
-            monitor=monitor,
+            demo_settings(method, seed), output / f"{method}-{seed}", preset=None, monitor=monitor
         )
         for seed in SEEDS
         for method in METHODS
