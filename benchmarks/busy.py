@@ -26,7 +26,7 @@ from benchmarks.origin import Row, filled, origin
 from benchmarks.tables import commit_words, markdown
 from onesided.core.config import Settings, merge
 from onesided.core.threads import CHOSEN_BY_USERS, WAITING
-from onesided.run.presets import demo_settings
+from onesided.run.presets import published_settings
 from onesided.storage.atomic import read_json, write_text
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "busy.json"
@@ -114,7 +114,8 @@ def other_work(processes: int) -> Iterator[None]:
 def trained(network: str, change: Settings, way: str) -> dict[str, Any]:
     """Train once in a new process; return what training alone took, and the load before."""
     untold = {k: v for k, v in os.environ.items() if k not in (*THREADS, *CHOSEN_BY_USERS)}
-    settings = merge(demo_settings("ncpu", 0), {"data": DATA}, change)
+    quick = published_settings("quick", data_name="digits", method_name="ncpu", given={})
+    settings = merge(quick, {"data": DATA}, change)
     load = round(os.getloadavg()[0], 1)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(settings), way],
