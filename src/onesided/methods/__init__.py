@@ -50,6 +50,8 @@ CHOICES: Mapping[str, type[MethodConfig]] = {AUTO: AutoConfig, **METHODS}
 
 def method_named(name: str) -> type[MethodConfig]:
     """Return the settings class of a method; the error suggests the nearest name."""
-    if name not in CHOICES:
-        raise ConfigError(f"There is no method '{name}'.{nearest(name, CHOICES)}")
-    return CHOICES[name]
+    # Looked up now, not when this was imported: a method that is being written is patched in.
+    known: dict[str, type[MethodConfig]] = {AUTO: AutoConfig, **METHODS}
+    if name not in known:
+        raise ConfigError(f"There is no method '{name}'.{nearest(name, known)}")
+    return known[name]
