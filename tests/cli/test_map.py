@@ -24,7 +24,8 @@ from tests.geo.rasters import noise, write_tiff
 
 SMALL = ("--size", "16", "--set", "backbone.width=0.25", "--set", "train.batch_size=16")
 TINY = ("--method", "ce", "--epochs", "1", "--allow-degenerate", *SMALL)
-COUNT, EPOCHS = 144, 24
+COUNT = 144
+LONG = ("--method", "teacher", "--epochs", "24", *SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def mapped(scene: FakeScene, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished map by Teacher, which no test changes."""
     folder = tmp_path_factory.mktemp("mapped")
     outcome = call("map", *given(scene), "--test", scene.truth, "-o", folder / "damage.gpkg",
-                   "--method", "teacher", "--epochs", EPOCHS, *SMALL, "--allow-degenerate", "--quiet")  # fmt: skip
+                   *LONG, "--allow-degenerate", "--quiet")  # fmt: skip
     assert outcome.exit_code == 0, outcome.err
     return folder
 
@@ -111,7 +112,7 @@ def test_the_same_command_finds_everything_done(scene: FakeScene, mapped: Path) 
     before = contents(mapped / "damage-run")
     report = before.pop("report.html")
     outcome = call("map", *given(scene), "--test", scene.truth, "-o", mapped / "damage.gpkg",
-                   "--method", "teacher", "--epochs", EPOCHS, *SMALL, "--allow-degenerate", "--json")  # fmt: skip
+                   *LONG, "--allow-degenerate", "--json")  # fmt: skip
     assert outcome.exit_code == 0
     printed = json.loads(outcome.out)
     assert (printed["buildings"], printed["scored"], printed["skipped"]) == (COUNT, COUNT, 0)
@@ -148,7 +149,8 @@ def test_a_frozen_backbone_needs_its_weights_file_only_once(
     drawn = build_backbone(BackboneConfig(width=0.25), (3, 16, 16), [0.5] * 3, [0.5] * 3)
     save_file(drawn.state_dict(), weights)
     made = tmp_path / "made.gpkg"
-    words = ("--epochs", "1", "--allow-degenerate", *SMALL, "--weights", weights, "--freeze")
+    words = ("--method", "teacher", "--epochs", "1", "--allow-degenerate", *SMALL)
+    words = (*words, "--weights", weights, "--freeze")
     outcome = call("map", *given(scene), "-o", made, *words, "--quiet")
     assert outcome.exit_code == 0, outcome.err
     chunks = list((tmp_path / "made-run" / "cache" / "features").glob("*/*.chunk"))
