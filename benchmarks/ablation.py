@@ -46,7 +46,7 @@ WORDS = (
 
 def grid(data_name: str, given: Settings) -> Grid:
     """Return the study on one data set."""
-    quick = published_settings("quick", data_name=data_name, given=given)
+    quick = published_settings("quick", data_name=data_name, method_name="teacher", given=given)
 
     def row(label: str, switch: Settings, training: Settings) -> Entry:
         train = merge(quick["train"], training)

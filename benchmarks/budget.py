@@ -103,7 +103,7 @@ WORDS = (
 def rows_of(data_name: str, given: Settings, preset: str = "quick") -> list[Entry]:
     """Return the rows of one data set: Teacher as the preset runs it, and the others."""
     chosen = preset if preset in preset_files() else REPOSITORY / preset
-    planned = published_settings(chosen, data_name=data_name, given=given)
+    planned = published_settings(chosen, data_name=data_name, method_name="teacher", given=given)
     budget = Budget(given.get("data", {}), planned["backbone"], planned["train"])
     robust = {"alignment": "robust", "alignment_weight": planned["method"]["alignment_weight"]}
     pace = {"warmup_epochs": planned["method"]["warmup_epochs"]}

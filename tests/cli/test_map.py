@@ -24,7 +24,8 @@ from tests.geo.rasters import noise, write_tiff
 
 SMALL = ("--size", "16", "--set", "backbone.width=0.25", "--set", "train.batch_size=16")
 TINY = ("--method", "ce", "--epochs", "1", "--allow-degenerate", *SMALL)
-COUNT, EPOCHS = 144, 24
+COUNT = 144
+LONG = ("--method", "teacher", "--epochs", "24", *SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,8 @@ def test_a_frozen_backbone_needs_its_weights_file_only_once(
     drawn = build_backbone(BackboneConfig(width=0.25), (3, 16, 16), [0.5] * 3, [0.5] * 3)
     save_file(drawn.state_dict(), weights)
     made = tmp_path / "made.gpkg"
-    words = ("--epochs", "1", "--allow-degenerate", *SMALL, "--weights", weights, "--freeze")
+    words = ("--method", "teacher", "--epochs", "1", "--allow-degenerate", *SMALL)
+    words = (*words, "--weights", weights, "--freeze")
     outcome = call("map", *given(scene), "-o", made, *words, "--quiet")
     assert outcome.exit_code == 0, outcome.err
     chunks = list((tmp_path / "made-run" / "cache" / "features").glob("*/*.chunk"))
