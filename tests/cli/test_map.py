@@ -46,8 +46,7 @@ def mapped(scene: FakeScene, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished map by Teacher, which no test changes."""
     folder = tmp_path_factory.mktemp("mapped")
     outcome = call("map", *given(scene), "--test", scene.truth, "-o", folder / "damage.gpkg",
-                   "--method", "teacher", "--epochs", EPOCHS, *SMALL,
-                   "--allow-degenerate", "--quiet")  # fmt: skip
+                   *LONG, "--allow-degenerate", "--quiet")  # fmt: skip
     assert outcome.exit_code == 0, outcome.err
     return folder
 
@@ -113,8 +112,7 @@ def test_the_same_command_finds_everything_done(scene: FakeScene, mapped: Path) 
     before = contents(mapped / "damage-run")
     report = before.pop("report.html")
     outcome = call("map", *given(scene), "--test", scene.truth, "-o", mapped / "damage.gpkg",
-                   "--method", "teacher", "--epochs", EPOCHS, *SMALL,
-                   "--allow-degenerate", "--json")  # fmt: skip
+                   *LONG, "--allow-degenerate", "--json")  # fmt: skip
     assert outcome.exit_code == 0
     printed = json.loads(outcome.out)
     assert (printed["buildings"], printed["scored"], printed["skipped"]) == (COUNT, COUNT, 0)
