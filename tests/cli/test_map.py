@@ -150,8 +150,8 @@ def test_a_frozen_backbone_needs_its_weights_file_only_once(
     save_file(drawn.state_dict(), weights)
     made = tmp_path / "made.gpkg"
     words = ("--method", "teacher", "--epochs", "1", "--allow-degenerate", *SMALL)
-    words = (*words, "--weights", weights, "--freeze")
-    outcome = call("map", *given(scene), "-o", made, *words, "--quiet")
+    frozen = ("--weights", weights, "--freeze")
+    outcome = call("map", *given(scene), "-o", made, *words, *frozen, "--quiet")
     assert outcome.exit_code == 0, outcome.err
     chunks = list((tmp_path / "made-run" / "cache" / "features").glob("*/*.chunk"))
     assert sum(path.stat().st_size for path in chunks) == COUNT * (KEY_BYTES + 4 * drawn.width)
