@@ -165,8 +165,10 @@ ASSUMPTIONS: dict[str, Assumption] = {
     OWN_SCORES_TWICE: Assumption(
         "prior from these scores",
         "The prior was estimated from this model's own scores in two ways, and is the geometric "
-        "mean of both: by the highest scores (BBE), too high if negatives have them too, and by "
-        "the share that Elkan and Noto's rule calls positive. Its interval spans both.",
+        "mean of both: by the highest scores (BBE), and by the share that Elkan and Noto's rule "
+        "calls positive. Its interval spans both. Where positives and negatives look alike, both "
+        "are too high.",
+        prior_bias="high",
     ),
     "like_unlabelled": Assumption(
         "items like the unlabelled", "Accuracy is about items like the unlabelled ones."
