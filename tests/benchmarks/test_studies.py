@@ -66,7 +66,7 @@ def test_teachers_row_is_what_the_study_says_people_can_type(
     row = next(one for one in budget.grid(word).entries if one.data_name == "cifar10")
     _, preset = study.flags.split()
     monkeypatch.chdir(command.REPOSITORY)
-    planned = published_settings(preset, data_name="cifar10", given={})
+    planned = published_settings(preset, data_name="cifar10", method_name="teacher", given={})
     assert row.config(seed=0) == RunConfig.from_settings(planned)
 
 
@@ -81,7 +81,9 @@ def test_the_night_is_the_evening_with_more_passes_over_u() -> None:
         "method": {"warmup_epochs": 7},
     }
     (row,) = budget.grid("night").entries
-    planned = published_settings("evening", data_name="cifar10", given=changed)
+    planned = published_settings(
+        "evening", data_name="cifar10", method_name="teacher", given=changed
+    )
     assert row.config(seed=0) == RunConfig.from_settings(planned)
 
 

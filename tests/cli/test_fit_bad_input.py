@@ -183,7 +183,7 @@ def test_supervised_learning_of_own_data_is_refused_with_the_reason(small: Path)
         (["path,label", "P/red00.png,1"], ["line 2", "'1'", "positive, unlabelled or negative"]),
         (["path", "P/red00.png"], ["no column 'label'"]),
         ([""], ["empty", "path,label"]),
-        (["label,x", "positive,nan"], ["line 2", "column 'x'", "'nan'"]),
+        (["label,x", "positive,inf"], ["line 2", "column 'x'", "'inf'"]),
         (["path,label", "P/no.png,positive", "U/item00.png,unlabelled"], ["P/no.png"]),
     ],
 )
@@ -198,4 +198,6 @@ def test_a_bad_table_is_refused_with_the_line(
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
     outcome = call("fit", "--table", tmp_path / "no.csv", "-o", tmp_path / "run")
-    assert_refused(outcome, "There is no table", tmp_path / "no.csv", "path and label")
+    assert_refused(
+        outcome, "There is no table", tmp_path / "no.csv", "the columns label, and path or"
+    )

@@ -14,7 +14,11 @@ NOWHERE = ("-p", "no-such-folder", "-u", "no-such-folder", "--quiet")
         ("--method ncpo", "There is no method 'ncpo'. Did you mean 'ncpu'?"),
         ("--preset quik", "There is no preset 'quik'. Did you mean 'quick'?"),
         ("--backbone resnet19", "resnet18"),
-        ("--set method.align=none", "unknown setting 'align'. Did you mean 'alignment'?"),
+        (
+            "--method teacher --set method.align=none",
+            "unknown setting 'align'. Did you mean 'alignment'?",
+        ),
+        ("--set method.minute=5", "unknown setting 'minute'. Did you mean 'minutes'?"),
         ("--set train.epoch=5", "unknown setting 'epoch'. Did you mean 'epochs'?"),
         ("--set trains.epochs=5", "unknown setting 'trains'. Did you mean 'train'?"),
         ("--set train.epochs=many", "epochs: Input should be a valid integer"),
