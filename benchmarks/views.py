@@ -36,7 +36,8 @@ from onesided.storage.atomic import read_json, write_json, write_text
 RESULT = REPOSITORY / "benchmarks" / "results" / "views.json"
 PAGE = REPOSITORY / "docs" / "benchmarks" / "views.md"
 METHOD, STEPS, COUNTS, SEEDS = "ncpu", 400, (0, 2, 8), (0, 1)
-DATA = {"name": "cifar10", "positives": 300, "unlabelled": 2000, "held_out_positives": 0}
+POSITIVES, UNLABELLED = 300, 2000
+DATA = {"name": "cifar10", "positives": POSITIVES, "unlabelled": UNLABELLED}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _config(root: Path, count: int, seed: int) -> RunConfig:
     settings = {
-        "data": {**DATA, "held_out_unlabelled": 0, "root": str(root)},
+        "data": {**DATA, "held_out_positives": 0, "held_out_unlabelled": 0, "root": str(root)},
         "method": {"name": METHOD},
         "backbone": BackboneConfig(
             name="efficientnet_lite0", freeze=True, views=count
@@ -77,7 +78,7 @@ def _config(root: Path, count: int, seed: int) -> RunConfig:
         "train": {"device": "cpu", "threads": 1},
         "seed": seed,
     }
-    amount = Amount(DATA["positives"] + DATA["unlabelled"], DATA["positives"])
+    amount = Amount(POSITIVES + UNLABELLED, POSITIVES)
     return short_run(RunConfig.from_settings(settings), METHOD, STEPS, amount)
 
 
@@ -129,10 +130,11 @@ changes here are overwritten. -->
 
 NcPU on features of a frozen EfficientNet-Lite0, {data["positives"]} positives and
 {data["unlabelled"]} unlabelled images of CIFAR-10, {epochs} epochs, views as in `train.views =
-"{views}"`. AUC on the unlabelled pool in percent, by its true classes, which chose nothing; mean over
-{len({row["seed"] for row in rows})} seeds of training on one split. Differences below that between
-seeds mean nothing, and one data set is not a rule. Seconds are those of the processor, embedding is
-that of the first run (images are embedded in the first row, and a larger bank finds the smaller one).
+"{views}"`. AUC on the unlabelled pool in percent, by its true classes, which chose nothing; mean
+over seeds of training on one split. Differences below that between seeds mean nothing, and one data
+set is not a rule. Seconds are those of the processor; embedding is that of the first run with this
+many views. Images themselves are embedded in the first row, and a larger bank finds the views of
+the smaller one.
 
 {table(rows)}
 

@@ -171,7 +171,8 @@ def test_sizes_are_read_in_every_form(given: Mapping[str, object], size: tuple[i
         ({"name": "efficientnet_lite1"}, "Did you mean 'efficientnet_lite0'"),
         ({"name": "hf:some/net"}, "add --freeze"),
         ({"name": "onnx:net.onnx", "freeze": True, "weights": "a.safetensors"}, "leave out"),
-        ({"name": "timm:resnet50"}, "there is no backbone 'timm:resnet50'"),
+        ({"name": "timm:resnet50"}, "add --freeze"),
+        ({"name": "keras:resnet50"}, "there is no backbone 'keras:resnet50'"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: Mapping[str, object], sentence: str) -> None:
@@ -179,7 +180,9 @@ def test_settings_that_cannot_be_are_refused(settings: Mapping[str, object], sen
         BackboneConfig.from_settings(dict(settings), "backbone")
 
 
-@pytest.mark.parametrize(("kind", "package"), [("hf", "transformers"), ("onnx", "onnxruntime")])
+@pytest.mark.parametrize(
+    ("kind", "package"), [("hf", "transformers"), ("onnx", "onnxruntime"), ("timm", "timm")]
+)
 def test_a_missing_library_is_named_with_its_extra(
     kind: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,4 +193,5 @@ def test_a_missing_library_is_named_with_its_extra(
 
 def test_a_name_that_is_no_place_stays(tmp_path: Path) -> None:
     assert place_of("hf:facebook/dinov2-small") == "hf:facebook/dinov2-small"
+    assert place_of(f"timm:{tmp_path}") == f"timm:{tmp_path}"
     assert place_of(f"onnx:{tmp_path}") == f"onnx:{tmp_path.resolve()}"

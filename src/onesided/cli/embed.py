@@ -17,7 +17,8 @@ def embed(
         Path, typer.Option("-o", "--output", help="File to write: .parquet, .npz or .npy.")
     ],
     backbone: Annotated[
-        str, typer.Option("--backbone", help="Frozen network; also hf:FOLDER or onnx:FILE.")
+        str,
+        typer.Option("--backbone", help="Frozen network; also hf:FOLDER, timm:NAME or onnx:FILE."),
     ] = "efficientnet_lite0",
     weights: Annotated[
         Path | None, typer.Option("--weights", help="A .safetensors file for the backbone.")

@@ -48,7 +48,8 @@ Backbone = Annotated[
     str | None,
     typer.Option(
         "--backbone",
-        help="auto, small, resnet18, resnet34, mlp, efficientnet_lite0, hf:FOLDER, onnx:FILE.",
+        help="auto, small, resnet18, resnet34, mlp, efficientnet_lite0, hf:FOLDER, timm:NAME, "
+        "onnx:FILE.",
     ),
 ]
 Weights = Annotated[

@@ -67,7 +67,7 @@ class BackboneConfig(Config):
     name: str = "auto"
     """Backbone: auto, small, resnet18, resnet34, mlp or efficientnet_lite0; auto takes mlp for
     vectors and small for images, and resnet18 is the paper's. hf:FOLDER (a model of the library
-    transformers, or its name on the hub) and onnx:FILE are frozen ones of others."""
+    transformers, or its name on the hub), timm:NAME and onnx:FILE are frozen ones of others."""
     width: float = Field(default=1.0, gt=0, le=16)
     """Multiplier of the layers' widths, for small and mlp; the others are as published."""
     normalisation: Normalisation = "batch"
@@ -88,7 +88,7 @@ class BackboneConfig(Config):
     once; a step takes one of them. 0: views are made of the features, by noise and exchange."""
 
     content: str = ""
-    """Hash of the network that hf: or onnx: named, in model.json; a run computes it."""
+    """Hash of the network that hf:, timm: or onnx: named, in model.json; a run computes it."""
 
     renamed: ClassVar[Mapping[str, str]] = {"trained": "freeze (true instead of head)"}
 

@@ -1,12 +1,14 @@
-"""Networks that others publish, as frozen backbones: `hf:FOLDER_OR_NAME` and `onnx:FILE`.
+"""Networks that others publish, as frozen backbones: `hf:`, `timm:` and `onnx:`.
 
 `hf:` is a model of the library transformers (DINOv2, ViT, the image half of CLIP, …), from a folder
-or by its name on the hub; only safetensors are read. `onnx:` is a file that onnxruntime runs.
+or by its name on the hub; `timm:` is one of the library timm, by its name. Of both only safetensors
+are read. `onnx:` is a file that onnxruntime runs.
 
 What is done with an image: channels become three (`three_channels`); the whole image is resized to
 the network's size, without cropping, so proportions may change; mean and standard deviation are
-those of the network's `preprocessor_config.json`, and ImageNet's where it has none. A feature
-vector is the pooled output of the network, or its first token, or the mean over its map.
+those of the network's `preprocessor_config.json` (timm's are in its own table), and ImageNet's
+where it has none. A feature vector is the pooled output of the network, or its first token, or the
+mean over its map.
 
 Their weights are not copied into a saved model: it keeps where they are and a hash of them.
 """
@@ -24,12 +26,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from onesided.core.errors import CheckpointError, ConfigError, DataNotFound, first_line
+from onesided.core.errors import (
+    CheckpointError,
+    ConfigError,
+    DataNotFound,
+    OnesidedError,
+    first_line,
+)
 from onesided.nets.efficientnet import resize
 from onesided.nets.standardise import FORMAT, Backbone, Inference, Standardise, global_average
 from onesided.storage.optional import library
 
-KINDS = {"hf": "transformers", "onnx": "onnxruntime"}
+KINDS = {"hf": "transformers", "onnx": "onnxruntime", "timm": "timm"}
 """Kind of network, written before the colon of its name, to the library that runs it."""
 PREPROCESSING = "preprocessor_config.json"
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -66,6 +74,8 @@ def is_external(name: str) -> bool:
 def place_of(name: str) -> str:
     """Return the name with an absolute path, if it means a file or folder."""
     kind, _, place = name.partition(":")
+    if kind == "timm":
+        return name  # also where a folder happens to have the model's name
     return f"{kind}:{Path(place).resolve()}" if Path(place).exists() else name
 
 
@@ -82,7 +92,13 @@ def _loaded(name: str, stamps: str) -> Network:
     kind, _, place = name.partition(":")
     found = library(KINDS[kind], f"The backbone {name}")
     with torch.random.fork_rng(devices=[]):  # a network that lacks weights draws some
-        return _hf(found, place) if kind == "hf" else _onnx(found, Path(place))
+        match kind:
+            case "hf":
+                return _hf(found, place)
+            case "timm":
+                return _timm(found, place)
+            case _:
+                return _onnx(found, Path(place))
 
 
 class ExternalBackbone(Backbone):
@@ -194,17 +210,57 @@ def _hf(transformers: Any, place: str) -> Network:  # noqa: ANN401 - a library
         pooled = getattr(outputs, "pooler_output", None) if has_pooler else None
         return _vectors(outputs.last_hidden_state if pooled is None else pooled)
 
-    content = _hf_content(model, f"{mean} {std} {size} {has_pooler}")
-    return Network(run, size, mean, std, content, model)
-
-
-def _hf_content(model: Any, preprocessing: str) -> str:  # noqa: ANN401 - of a library
-    """Return a hash of preprocessing, settings and weights, wherever they were read from."""
-    digest = hashlib.sha256(preprocessing.encode())
     settings = model.config.to_dict()
     for key in ("_name_or_path", "transformers_version"):  # decide nothing
         settings.pop(key, None)
-    digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
+    words = json.dumps(settings, sort_keys=True, default=str)
+    content = _content(model, f"{mean} {std} {size} {has_pooler}{words}")
+    return Network(run, size, mean, std, content, model)
+
+
+def _timm(timm: Any, name: str) -> Network:  # noqa: ANN401 - a library
+    """Return a model of timm with its pretrained weights; nothing but safetensors is read.
+
+    The weights are given to timm as a file: by itself it would also take a pickled one.
+    """
+    try:
+        about = dict(timm.create_model(name, pretrained=False, num_classes=0).pretrained_cfg)
+        over = {"file": str(_timm_file(name, about)), "custom_load": False}
+        model = timm.create_model(name, pretrained=True, num_classes=0, pretrained_cfg_overlay=over)
+    except OnesidedError:
+        raise  # it says already what is wrong
+    except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
+        raise DataNotFound(
+            f"There is no model timm:{name} that timm can read ({first_line(error)}). Give a name "
+            "of timm.list_models(pretrained=True), once while you are online."
+        ) from None
+    model.requires_grad_(False).eval()
+    mean = tuple(float(value) for value in about.get("mean") or IMAGENET_MEAN)
+    std = tuple(float(value) for value in about.get("std") or IMAGENET_STD)
+    channels, height, width = about.get("input_size") or (3, USUAL_SIDE, USUAL_SIDE)
+    if channels != 3:
+        raise ConfigError(f"timm:{name} takes {channels} channels; expected one of 3 channels.")
+    size = (int(height), int(width))
+    content = _content(model, f"{mean} {std} {size} {about.get('architecture', name)}")
+    return Network(lambda images: _vectors(model(images)), size, mean, std, content, model)
+
+
+def _timm_file(name: str, about: Mapping[str, Any]) -> Path:
+    """Return the safetensors file of a model's weights on the hub, downloaded if need be."""
+    place, file = about.get("hf_hub_id"), about.get("hf_hub_filename") or "model.safetensors"
+    file = {"open_clip_pytorch_model.bin": "open_clip_model.safetensors"}.get(file, file)
+    if not place or not file.endswith(".safetensors"):
+        raise ConfigError(
+            f"timm:{name} has no pretrained weights as safetensors. Other formats can execute code "
+            "and are not read; choose another model of timm.list_models(pretrained=True)."
+        )
+    hub = library("huggingface_hub", f"The backbone timm:{name}")
+    return Path(hub.hf_hub_download(place, file))
+
+
+def _content(model: Any, words: str) -> str:  # noqa: ANN401 - of a library
+    """Return a hash of preprocessing, settings and weights, wherever they were read from."""
+    digest = hashlib.sha256(words.encode())
     for key, tensor in sorted(model.state_dict().items()):
         digest.update(key.encode() + tensor.flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

@@ -6,6 +6,7 @@ from types import ModuleType
 from onesided.core.errors import MissingLibrary
 
 EXTRAS = {
+    "huggingface_hub": "timm",
     "onnxruntime": "onnx",
     "pyarrow": "parquet",
     "pyogrio": "geo",
@@ -14,6 +15,7 @@ EXTRAS = {
     "shapely": "geo",
     "tensorboard": "tensorboard",
     "tifffile": "geo",
+    "timm": "timm",
     "transformers": "hf",
 }
 """Library to the extra of this package that installs it; others belong to every installation."""
