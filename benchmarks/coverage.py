@@ -138,7 +138,7 @@ def page(content: Mapping[str, Any]) -> str:
             "items, priors from 0.1 to 0.5. In each, `PUClassifier()` chose among "
             f"{min(tried)} to {max(tried)} models.",
             "The truth is that of the very pool that was ranked. Intervals should hold it in 95 %.",
-            "Prior, precision and F1 are marked as biased high in every report: the clouds overlap,",
+            "Prior, precision and F1 are marked as biased high in reports: the clouds overlap,",
             "and then no estimate from P and U alone is right. The fourth column counts where the",
             "truth is in the interval or, as the report warns, below it.",
             "",

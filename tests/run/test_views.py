@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -141,7 +142,7 @@ def test_views_are_embedded_once_and_more_of_them_keep_the_first(
         embed(
             build_problem(config(count), loaded),
             cache=tmp_path,
-            progress=lambda done, total, seen=seen: seen.append(total),
+            progress=partial(_note_total, seen),
         )
         counts.append(seen)
     rows = len(loaded.split.train)
@@ -205,3 +206,8 @@ def test_only_a_frozen_backbone_embeds_views() -> None:
     frozen = BackboneConfig(name="efficientnet_lite0", freeze=True)
     assert "views" not in frozen.identity()
     assert frozen.model_copy(update={"views": 2}).identity()["views"] == 2
+
+
+def _note_total(seen: list[int], done: int, total: int | None) -> None:
+    assert total is not None
+    seen.append(total)
