@@ -137,7 +137,7 @@ class EfficientNetLite0(Backbone):
 
     def _fixed(self) -> list[nn.Module]:
         """Return the parts that never change."""
-        return [self.stem, *self.blocks[: BLOCKS - self.tuned]] if self.tuned else []
+        return [self.stem, *list(self.blocks)[: BLOCKS - self.tuned]] if self.tuned else []
 
     def features(self, samples: Float[Tensor, "b c h w"]) -> Float[Tensor, "b 1280"]:
         """Return the spatial mean of the last layer, each feature between 0 and 6."""
