@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -141,13 +142,17 @@ def test_views_are_embedded_once_and_more_of_them_keep_the_first(
         embed(
             build_problem(config(count), loaded),
             cache=tmp_path,
-            progress=lambda done, total, seen=seen: seen.append(total),
+            progress=partial(_note_total, seen),
         )
         counts.append(seen)
     rows = len(loaded.split.train)
     assert counts[0][-1] == 2 * 2 * rows
     assert counts[1] == []
     assert counts[2] == [2 * rows] * len(counts[2])
+
+
+def _note_total(seen: list[int], done: int, total: int) -> None:
+    seen.append(total)
 
 
 def test_equal_images_have_equal_views_and_their_numbers_differ() -> None:
