@@ -133,8 +133,8 @@ NcPU on features of a frozen EfficientNet-Lite0, {data["positives"]} positives a
 "{views}"`. AUC on the unlabelled pool in percent, by its true classes, which chose nothing; mean
 over seeds of training on one split. Differences below that between seeds mean nothing, and one data
 set is not a rule. Seconds are those of the processor; embedding is that of the first run with this
-many views. Images themselves are embedded in the first row, and a larger bank finds the views of
-the smaller one.
+many views. Images themselves, the test part too, are embedded in the first row, and a larger bank
+finds the views of the smaller one.
 
 {table(rows)}
 

@@ -151,6 +151,10 @@ def test_views_are_embedded_once_and_more_of_them_keep_the_first(
     assert counts[2] == [2 * rows] * len(counts[2])
 
 
+def _note_total(seen: list[int], done: int, total: int) -> None:
+    seen.append(total)
+
+
 def test_equal_images_have_equal_views_and_their_numbers_differ() -> None:
     bank = BankOfViews("photograph", 2, gentle=False)
     image = np.random.default_rng(0).integers(0, 256, (3, 9, 9), dtype=np.uint8)
