@@ -47,7 +47,7 @@ def with_true_names(content: Content) -> Content:
 
 def record_today(record: Mapping[str, Any]) -> Record:
     """Return one run under the names of today."""
-    if record["method"] != NCPU or record.get("names", 1) >= NAMES:
+    if record.get("method") != NCPU or record.get("names", 1) >= NAMES:
         return dict(record)
     # A record holds what differed from the defaults of its time, with NcPU's switches.
     first = METHODS[NCPU]().model_dump(mode="json", exclude={"pairs"})

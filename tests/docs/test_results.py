@@ -4,7 +4,17 @@ import re
 
 import pytest
 
-from benchmarks import harvey, panel_page, step, tables, threshold_rules, views
+from benchmarks import (
+    busy,
+    coverage,
+    embedding,
+    harvey,
+    panel_page,
+    step,
+    tables,
+    threshold_rules,
+    views,
+)
 from benchmarks.command import REPOSITORY, paper_figures
 from benchmarks.names import read_content
 from benchmarks.performance import PAGE
@@ -26,8 +36,9 @@ def made_anew(name: str, written: str) -> str:
         return panel_page.page(content, content["title"])
     if name == "threshold_rules":
         return threshold_rules.page(content)
-    if name == "views":
-        return views.page(content)
+    plain = {"busy": busy, "coverage": coverage, "embedding": embedding, "views": views}
+    if name in plain:
+        return str(plain[name].page(content))
     header = HEADER.match(written)
     assert header is not None, "a page says which command wrote it"
     if name == "step":
