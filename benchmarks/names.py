@@ -29,8 +29,8 @@ def read_content(path: Path) -> Content:
 
 def with_true_names(content: Content) -> Content:
     """Return the content of a collected file under the names of today."""
-    if not any("settings" in record for record in content.get("runs", ())):
-        return content  # of times and memory, not of methods
+    if not any({"settings", "method"} <= record.keys() for record in content.get("runs", ())):
+        return content  # of times, of memory, or of rows with names of their own
     runs = [record_today(record) for record in content["runs"]]
     moved = {old["label"]: new["label"] for old, new in zip(content["runs"], runs, strict=True)}
     words = content["budget"]["words"]
@@ -47,7 +47,7 @@ def with_true_names(content: Content) -> Content:
 
 def record_today(record: Mapping[str, Any]) -> Record:
     """Return one run under the names of today."""
-    if record.get("method") != NCPU or record.get("names", 1) >= NAMES:
+    if record["method"] != NCPU or record.get("names", 1) >= NAMES:
         return dict(record)
     # A record holds what differed from the defaults of its time, with NcPU's switches.
     first = METHODS[NCPU]().model_dump(mode="json", exclude={"pairs"})
