@@ -24,7 +24,6 @@ COMPARED = (DEFAULT_METHOD, "ce")
 MARKED = re.compile(r"(<!-- demo-table[^>]*-->\n).*?(<!-- /demo-table -->)", re.DOTALL)
 QUICK: Settings = {
     "data": {"name": "toy-images"},
-    "backbone": {"width": 0.125},
     "train": {"epochs": 1, "batch_size": 16},
 }
 
@@ -43,8 +42,8 @@ def grid(change: Settings) -> Grid:
         title="The demonstration",
         words="Which digits are even, when a few even ones are labelled and the others are not? "
         "auto, the default, searches among models on features of a pretrained network, as with the "
-        "preset `quick`. Beside it CE, which treats the unlabelled as odd, trains a small network "
-        "on the images for as many steps as that preset has. Nothing was chosen on digits.",
+        "preset `quick`. Beside it CE, which treats the unlabelled as odd, trains a head on the "
+        "same features for as many steps as that preset has. Nothing was chosen on digits.",
         entries=tuple(rows),
         pairs=(("CE", method_named(DEFAULT_METHOD).card.title),),
         unequal=frozenset({method_named(DEFAULT_METHOD).card.title}),
