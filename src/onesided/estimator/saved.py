@@ -145,14 +145,15 @@ def _parameters_of_run(folder: Path, model: ModelDescription) -> dict[str, Any]:
         }
     config = RunConfig.from_settings(with_new_names(read_toml(folder / CONFIG)), CONFIG)
     settings = {part: config.to_settings()[part] for part in ("method", "backbone", "train")}
-    for part, key in (("method", "name"), ("backbone", "name"), ("train", "epochs")):
-        settings[part].pop(key)
-    settings["train"].pop("device")
+    settings["method"].pop("name")
+    settings["backbone"].pop("name")
+    epochs = settings["train"].pop("epochs", None)  # a search holds only what was asked for
+    settings["train"].pop("device", None)
     parameters = {
         "method": config.method_name,
         "prior": config.prior,
         "threshold": str(config.threshold),
-        "epochs": config.train.epochs,
+        "epochs": epochs,
         "backbone": config.backbone.name,
         "settings": settings,
         "kind": kind,

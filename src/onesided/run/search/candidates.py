@@ -24,6 +24,8 @@ DIRECT = ("linear", "forest", "boosting", "puet", "average")
 """Methods that are fitted in one call, without a network."""
 TRAINED = ("nnpu", "teacher", "ncpu")
 """Methods with a network that a search tries by itself where time allows."""
+CHANNELS, MOST_PIXELS = 3, 3072
+"""Images of at most 32 x 32 pixels of three colours are also tried as they are."""
 SCALINGS: tuple[Literal["each", "common"], ...] = ("each", "common")
 COMMON = ", features on one scale"
 STEPS = ((5.0, 0), (60.0, 1500), (float("inf"), 4000))
@@ -117,7 +119,33 @@ class Menu:
             seconds=1e-5 * rows * sqrt(width) + 0.2,
             rank=3,
         )
-        return self._affordable([*path, forest, boosting])
+        return self._affordable([*path, forest, boosting, *self._pixels()])
+
+    def _pixels(self) -> list[Candidate]:
+        """Return a forest on the pixels of small images.
+
+        A pretrained network knows photographs. Digits, icons and the like are often told apart
+        by their pixels alone, which costs a second to try.
+        """
+        numbers = CHANNELS * self.amount.pixels
+        small = self.amount.images and self.config.backbone.freeze and numbers <= MOST_PIXELS
+        if not small:
+            return []
+        forest = self._direct(
+            "forest-pixels",
+            "forest-pixels",
+            ForestConfig(),
+            "a forest on the pixels",
+            seconds=self._forest_seconds(numbers),
+            rank=2.5,
+        )
+        return [self._on_images(forest)]
+
+    def _on_images(self, candidate: Candidate) -> Candidate:
+        """Return the candidate on the images themselves, without the pretrained network."""
+        backbone = self.config.backbone.from_scratch()
+        config = replace(candidate.config, backbone=backbone)
+        return replace(candidate, config=config, on_images=True)
 
     def second(self, best: Mapping[str, Candidate], near: Sequence[str]) -> list[Candidate]:
         """Return what builds on the first: second passes, and an average.
@@ -127,19 +155,18 @@ class Menu:
             near: Families whose best is not clearly worse than the best of all.
         """
         found = []
-        for family, rank in (("linear", 1.0), ("forest", 4.0)):
+        for family, rank in (("linear", 1.0), ("forest", 4.0), ("forest-pixels", 4.5)):
             if family in near:
                 first = best[family]
-                found.append(
-                    self._direct(
-                        f"{first.name}-twice",
-                        f"{family}-twice",
-                        first.config.method.model_copy(update={"passes": 2}),
-                        f"{first.words}, fitted again with its likely positives",
-                        seconds=(6 if family == "linear" else 2.5) * first.seconds,
-                        rank=rank,
-                    )
+                again = self._direct(
+                    f"{first.name}-twice",
+                    f"{family}-twice",
+                    first.config.method.model_copy(update={"passes": 2}),
+                    f"{first.words}, fitted again with its likely positives",
+                    seconds=(6 if family == "linear" else 2.5) * first.seconds,
+                    rank=rank,
                 )
+                found.append(self._on_images(again) if first.on_images else again)
         parts = [name for name in ("linear", "forest", "boosting") if name in near]
         if len(parts) > 1:
             settings = {
@@ -186,9 +213,9 @@ class Menu:
             for candidate in able
         )
 
-    def _forest_seconds(self) -> float:
+    def _forest_seconds(self, width: int | None = None) -> float:
         rows = self.amount.rows
-        return 1.5e-6 * rows * log2(rows + 1) * sqrt(self.width) + 0.1
+        return 1.5e-6 * rows * log2(rows + 1) * sqrt(width or self.width) + 0.1
 
     def _named(self, usual: Sequence[str]) -> list[str]:
         """Return the usual methods, or those asked for, and those asked for beside them."""
@@ -215,7 +242,7 @@ class Menu:
         seconds: float,
         rank: float,
     ) -> Candidate:
-        config = replace(self.config, method_name=family.removesuffix("-twice"), method=method)
+        config = replace(self.config, method_name=family.partition("-")[0], method=method)
         return Candidate(name, family, words, config, False, seconds, rank)
 
     def _network(self, name: str, steps: int, *, rank: float, on_images: bool = False) -> Candidate:
