@@ -151,7 +151,8 @@ class Collected:
         """Return every setting of data, backbone and training, defaults included."""
         budgets = {}
         for name in self.grid.data_names:
-            shared = next(one for one in self.grid.entries if one.data_name == name)
+            own = [one for one in self.grid.entries if one.data_name == name]
+            shared = next((one for one in own if one.label not in self.grid.unequal), own[0])
             settings = shared.config(0).to_settings()
             budgets[name] = {
                 "data": {key: value for key, value in settings["data"].items() if key not in PATHS},
