@@ -296,7 +296,7 @@ def test_times_are_kept_only_with_the_same_committed_code_and_machine(
 
     def networks_of(asked: str, *, dirty: bool, commit: str) -> list[str]:
         code = {"commit": commit, "dirty": dirty}
-        monkeypatch.setattr("benchmarks.origin.code_in_memory", lambda: code)
+        monkeypatch.setattr("onesided.bench.origin.code_in_memory", lambda: code)
         assert main(["--network", asked, "--work", str(tmp_path)]) == 0
         return [one["network"] for one in read_json(tmp_path / "step.json")["networks"]]
 

@@ -183,7 +183,7 @@ def test_supervised_learning_of_own_data_is_refused_with_the_reason(small: Path)
         (["path,label", "P/red00.png,1"], ["line 2", "'1'", "positive, unlabelled or negative"]),
         (["path", "P/red00.png"], ["no column 'label'"]),
         ([""], ["empty", "path,label"]),
-        (["label,x", "positive,inf"], ["line 2", "column 'x'", "'inf'"]),
+        (["label,x", "positive,inf", "unlabelled,1"], ["line 2", "column 'x'", "'inf'"]),
         (["path,label", "P/no.png,positive", "U/item00.png,unlabelled"], ["P/no.png"]),
     ],
 )

@@ -243,7 +243,8 @@ def crops(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_points_give_the_same_map(crops: Path, tmp_path: Path) -> None:
     outcome = call("map", "--points", crops / "all", "--positives", crops / "marked",
-                   "--epochs", 6, *SMALL, "--set", "train.learning_rate=0.02", "--allow-degenerate",
+                   "--method", "teacher", "--epochs", 6, *SMALL,
+                   "--set", "train.learning_rate=0.02", "--allow-degenerate",
                    "-o", tmp_path / "damage.geojson")  # fmt: skip
     assert outcome.exit_code == 0, outcome.err
     layer = read_layer(tmp_path / "damage.geojson")
