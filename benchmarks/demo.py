@@ -61,8 +61,8 @@ def write_readme(content: Mapping[str, object]) -> None:
     table = markdown(("test digits, %", "accuracy", "F1", "AUC", "seeds"), rows)
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     page = "docs/benchmarks/demo.md"
-    lacks = what_rows_lack(runs)
-    text = f"\n{table}\n\n{lacks} Settings, machine and commit: [{page}]({page}).\n\n"
+    words = f"{what_rows_lack(runs)} Settings, machine and commit: [{page}]({page}).".strip()
+    text = f"\n{table}\n\n{words}\n\n"
     changed = MARKED.sub(lambda marks: marks[1] + text + marks[2], readme)
     write_text(REPOSITORY / "README.md", changed)
 
