@@ -117,7 +117,7 @@ def positive_votes(forest: Forest, features: Shaped[np.ndarray, "n d"]) -> Float
 
     PUET decides by majority, and a tie is negative: positive means more than one half.
     """
-    from onesided.trees.grow import count_votes
+    from onesided.trees.grow import add_leaves
 
     if features.shape[1] <= forest.feature.max():
         raise DataError(
@@ -128,7 +128,7 @@ def positive_votes(forest: Forest, features: Shaped[np.ndarray, "n d"]) -> Float
         numbers = np.ascontiguousarray(features, dtype=_kind(features))
     _check_finite(numbers)
     nodes = forest.feature, forest.cut, forest.right, forest.positive
-    return count_votes(numbers, forest.roots, *nodes) / len(forest.roots)
+    return add_leaves(numbers, forest.roots, *nodes) / len(forest.roots)
 
 
 def importances(

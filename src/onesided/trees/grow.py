@@ -356,36 +356,15 @@ def grow_tree(
 
 
 @compiled
-def count_votes(
-    features: Shaped[np.ndarray, "samples features"],
-    roots: Int64[np.ndarray, "trees"],
-    feature: Int32[np.ndarray, "nodes"],
-    cut: Float64[np.ndarray, "nodes"],
-    right: Int64[np.ndarray, "nodes"],
-    positive: Bool[np.ndarray, "nodes"],
-) -> Int64[np.ndarray, "samples"]:
-    """Return how many trees call each sample positive."""
-    votes = np.zeros(len(features), np.int64)
-    for row in range(len(features)):
-        sample = features[row]
-        for root in roots:
-            node = root
-            while feature[node] != LEAF:
-                node = node + 1 if sample[feature[node]] <= cut[node] else right[node]
-            votes[row] += positive[node]
-    return votes
-
-
-@compiled
 def add_leaves(
     features: Shaped[np.ndarray, "samples features"],
     roots: Int64[np.ndarray, "trees"],
     feature: Int32[np.ndarray, "nodes"],
     cut: Float64[np.ndarray, "nodes"],
     right: Int64[np.ndarray, "nodes"],
-    value: Float64[np.ndarray, "nodes"],
+    value: Shaped[np.ndarray, "nodes"],
 ) -> Float64[np.ndarray, "samples"]:
-    """Return for each sample the sum of the values of the leaves it falls into."""
+    """Return for each sample the sum over all trees of its leaf's value, a number or a vote."""
     sums = np.zeros(len(features), np.float64)
     for row in range(len(features)):
         sample = features[row]
