@@ -61,7 +61,7 @@ class SameConvolution(nn.Conv2d):
     def forward(self, maps: Float[Tensor, "b c h w"]) -> Float[Tensor, "b out rows columns"]:
         """Return the convolution of the maps with just enough zeros around them."""
         down, across = (
-            same_padding(size, kernel, stride)
+            same_padding(int(size), kernel, stride)  # an export traces sizes as tensors
             for size, kernel, stride in zip(
                 maps.shape[2:], self.kernel_size, self.stride, strict=True
             )
