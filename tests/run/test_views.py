@@ -210,8 +210,3 @@ def test_only_a_frozen_backbone_embeds_views() -> None:
     frozen = BackboneConfig(name="efficientnet_lite0", freeze=True)
     assert "views" not in frozen.identity()
     assert frozen.model_copy(update={"views": 2}).identity()["views"] == 2
-
-
-def _note_total(seen: list[int], done: int, total: int | None) -> None:
-    assert total is not None
-    seen.append(total)
