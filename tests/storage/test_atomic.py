@@ -109,3 +109,26 @@ def test_what_grew_by_itself_is_published_under_its_name(tmp_path: Path) -> None
     (tmp_path / "crops.part").write_bytes(b"pixels")
     publish(tmp_path / "crops.part", tmp_path / "crops")
     assert [path.name for path in tmp_path.iterdir()] == ["crops"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("PytorchStreamWriter failed: No space left on device"),
+        ValueError("database or disk is full"),
+    ],
+)
+def test_a_full_disk_is_told_as_one_in_whose_words_ever(tmp_path: Path, error: Exception) -> None:
+    with pytest.raises(OnesidedError, match="No space left on device"), replacing(tmp_path / "x"):
+        raise error
+
+
+def test_the_reason_of_a_refusal_may_be_behind_another_error(tmp_path: Path) -> None:
+    def write() -> None:
+        try:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise RuntimeError("unexpected pos 2817408 vs 2817304") from error
+
+    with pytest.raises(OnesidedError, match="No space left"), replacing(tmp_path / "last.pt"):
+        write()

@@ -11,6 +11,8 @@ from onesided.storage.names import name_in_cell, original_name, spreadsheet_safe
 from onesided.storage.table import csv_lines, csv_text, read_lines, read_rows
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+HIDDEN = ("\n=1", "  =1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff20a", ";=1", "\ufeff=1", "\u200b@a")
+"""Formulas to some spreadsheet, though they start with none of these signs."""
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0"), min_size=1)))
@@ -30,7 +32,31 @@ def _bytes(name: str) -> bytes:
     return name.encode("utf-8", "surrogatepass")
 
 
-@given(st.text(st.sampled_from("'=+-@\t\ra")))
+@pytest.mark.parametrize("name", [f"{sign}1+1" for sign in FORMULA] + list(HIDDEN))
+def test_no_form_of_a_formula_is_run_by_a_spreadsheet(name: str) -> None:
+    for cell in (spreadsheet_safe(name), spreadsheet_safe(f"'{name}")):
+        assert cell.startswith("'")
+        assert name_in_cell(cell) in (name, f"'{name}")
+
+
+@pytest.mark.parametrize("separator", ";|\t")
+def test_a_spreadsheet_with_another_separator_finds_no_formula_inside_a_name(
+    separator: str,
+) -> None:
+    text = csv_text(("item", "role"), [(f"a{separator}=1+1", "x")])
+    cells = next(csv.reader(text.splitlines()[1:], delimiter=separator))
+    assert not [cell for cell in cells if cell.startswith(FORMULA)]
+
+
+def test_our_own_lines_are_what_the_usual_reader_reads() -> None:
+    rows = [("a;b", "1"), ('"', ""), ("", "\u2028"), ("x\r\ny", "z")]
+    assert list(csv.reader(io.StringIO(csv_lines(rows), newline=""), strict=True)) == [
+        list(row) for row in rows
+    ]
+    assert csv_lines([("",), (None, 1.5)]) == '""\n,1.5\n'
+
+
+@given(st.text(st.sampled_from("'=+-@\t\r\n ;\uff1da")))
 def test_guarding_against_formulas_is_undone_exactly(name: str) -> None:
     assert name_in_cell(spreadsheet_safe(name)) == name
 

@@ -6,8 +6,11 @@ by that name what a killed process left.
 """
 
 import errno
+import hashlib
+import io
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,10 +19,17 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from onesided.core.errors import CheckpointError, DataNotFound, OnesidedError, first_line
+from onesided.core.errors import DataNotFound, OnesidedError
+from onesided.storage.json_files import parsed
+from onesided.storage.own_file import damaged, read_own, seal_of, why
 
 NO_FOLDER_SYNC = (errno.EBADF, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of network disks that cannot flush a folder; they order renames by themselves."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL_WORDS = ("no space left", "disk is full", "disk full", "quota exceeded")
+"""A full disk in the words of C libraries, SQLite's and GDAL's among them."""
+LEAST_ROOM = 2**16
+"""Below so many free bytes a writer that failed in other words failed for want of room."""
 
 
 @contextmanager
@@ -36,14 +46,36 @@ def replacing_by_name(path: Path, ending: str = "") -> Iterator[Path]:
     try:
         yield temporary
         publish(temporary, path)
-    except OSError as error:
-        reason = error.strerror or first_line(error)
+    except OnesidedError:
+        raise
+    except Exception as error:
+        full = is_full(error, path.parent)
+        if not full and not isinstance(error, OSError):
+            raise
+        reason = os.strerror(errno.ENOSPC) if full else why(error)
         raise OnesidedError(
             f"Cannot write {path}: {reason}. What was there before is intact; make room or "
             "choose another folder, and give the same command again."
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def is_full(error: BaseException, folder: Path) -> bool:
+    """Return whether an error means a full disk, in whose words ever a library tells it."""
+    told: BaseException | None = error
+    while told is not None:
+        if isinstance(told, OSError) and told.errno in FULL:
+            return True
+        if any(words in str(told).lower() for words in FULL_WORDS):
+            return True
+        told = told.__cause__ or told.__context__
+    if isinstance(error, OSError):
+        return False
+    try:
+        return shutil.disk_usage(folder).free < LEAST_ROOM
+    except OSError:
+        return False  # the disk does not tell
 
 
 def publish(part: Path, path: Path) -> None:
@@ -56,9 +88,14 @@ def publish(part: Path, path: Path) -> None:
 def rename(part: Path, path: Path) -> None:
     """Rename a file or folder that is on disk; the new name is on disk when this returns."""
     os.replace(part, path)
+    flush_folder(path.parent)
+
+
+def flush_folder(path: Path) -> None:
+    """Flush the names in a folder to the disk."""
     if sys.platform == "win32":  # folders cannot be opened there
         return
-    folder = os.open(path.parent, os.O_RDONLY)
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     except OSError as error:
@@ -82,28 +119,65 @@ def write_json(path: Path, content: object) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Return a JSON file of a run folder."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parsed(read_own(path))
     except (FileNotFoundError, NotADirectoryError):
         lacks = f"{path.name} in {path.parent}" if path.parent.is_dir() else f"folder {path.parent}"
         raise DataNotFound(
             f"There is no {lacks}: this is not the folder of a finished run. Give the folder that "
             "onesided fit wrote, or finish it with the same fit command."
         ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        reason = str(error)
-    else:
-        if isinstance(content, dict):
-            return content
-        reason = "it holds no JSON object"
-    raise CheckpointError(
-        f"{path} is damaged ({reason}). Restore it from a copy, or train again with --overwrite."
-    )
+    except ValueError as error:
+        raise damaged(path, error) from None
+    if not isinstance(content, dict):
+        raise damaged(path, "it holds no JSON object")
+    return content
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write an .npz file that holds arrays and can hold no pickled object."""
+    """Write an .npz file with a seal, which holds arrays and can hold no pickled object."""
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    with replacing_sealed(path) as file:
+        file.write(packed.getvalue())
+
+
+class Sealing:
+    """A file to write to that computes the checksum of what it gets.
+
+    Attributes:
+        refusal: The system's first error: torch reports a full disk in words of its own.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.digest = file, hashlib.sha256()
+        self.refusal: OSError | None = None
+
+    def write(self, content: Any) -> int:  # noqa: ANN401 - whatever has bytes
+        """Write, and remember."""
+        try:
+            written = self.file.write(content)
+        except OSError as error:
+            self.refusal = self.refusal or error
+            raise
+        self.digest.update(content)
+        return written
+
+    def flush(self) -> None:
+        """Do nothing: the file is flushed when it is complete."""
+
+
+@contextmanager
+def replacing_sealed(path: Path) -> Iterator[Sealing]:
+    """Give a file as `replacing` does; its last line is the seal that `own_file` checks."""
     with replacing(path) as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+        sealing = Sealing(file)
+        try:
+            yield sealing
+        except RuntimeError as error:
+            if sealing.refusal is None:
+                raise
+            raise sealing.refusal from error
+        file.write(seal_of(sealing.digest.hexdigest()))
 
 
 def half_written(folder: Path, names: Iterable[str]) -> list[Path]:

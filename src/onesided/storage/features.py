@@ -11,6 +11,7 @@ computed again. Nothing is ever changed in a chunk, so any number of processes m
 """
 
 import hashlib
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ import numpy as np
 from onesided.core.errors import OnesidedError
 from onesided.storage.atomic import half_written, replacing
 from onesided.storage.names import shown_path
+from onesided.storage.own_file import open_own
 
 KEY_BYTES = 32
 ROWS = 2048
@@ -154,8 +156,8 @@ class FeatureStore:
         """Enter a chunk of an earlier process, or delete it where it is damaged."""
         row = KEY_BYTES + 4 * self.width
         try:
-            size = path.stat().st_size
-            with path.open("rb") as file:
+            with open_own(path) as file:
+                size = os.fstat(file.fileno()).st_size
                 keys = file.read(size // row * KEY_BYTES)
                 digest = hashlib.sha256(keys)
                 while block := file.read(_READ):
@@ -166,6 +168,8 @@ class FeatureStore:
                 self._enter(each, self._mapped(path, len(each)))
                 return
             path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            return  # another process found it damaged, and removed it
         except OSError as error:
             raise OnesidedError(
                 f"Stored features {shown_path(path)} cannot be read ({error.strerror}). Delete "

@@ -14,7 +14,7 @@ WORDS = {
 """Words with one meaning in every file."""
 ANSWERS = {
     **dict.fromkeys(("1", "yes", "true", "damaged", "damage"), POSITIVE),
-    **dict.fromkeys(("unsure", "unknown"), UNKNOWN),
+    **dict.fromkeys(("unsure", "unknown", "skip"), UNKNOWN),
     **dict.fromkeys(("0", "no", "false", "undamaged", "no_damage", "no-damage"), NEGATIVE),
 }
 """Answers to the question whether an item is positive, as files of buildings have them. In

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from onesided.core.errors import OnesidedError
+from onesided.core.errors import FolderTaken, OnesidedError
 
 LOCK = ".lock"
 """The lock file of a folder; it is there while a process holds it, or after a kill."""
@@ -49,3 +49,13 @@ def alone(path: Path, otherwise: OnesidedError | None = None) -> Iterator[None]:
             with suppress(PermissionError):
                 file.unlink(missing_ok=True)
             lock.release()
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Lock a folder that exists; raise where another command is at work in it."""
+    taken = FolderTaken(
+        f"Another command is at work in {folder}. Wait for it, or choose another folder."
+    )
+    with alone(folder, taken):
+        yield

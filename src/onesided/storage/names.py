@@ -42,19 +42,23 @@ def _unescaped(match: re.Match[str]) -> str:
     return chr(0xDC00 + code if escape[0] == "x" else code)
 
 
-RUN_AS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Spreadsheets skip what is invisible or separates cells, and some take the wide and the small
+# forms of East Asian keyboards for the signs themselves. geo/output/web/review.js has the same.
+_SKIPPED = r"[\s'\";,|\x00-\x1f\x7f-\x9f\u200b-\u200f\u2060\ufeff]*"
+_SIGN = "[=+\\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b]"
+_RUN_AS_FORMULA = re.compile(f"'*[\t\r\n]|{_SKIPPED}{_SIGN}")
 
 
 def spreadsheet_safe(text: str) -> str:
     """Return the text with an apostrophe in front where a spreadsheet would run it.
 
-    A cell that starts with = + - @ is a formula to a spreadsheet; an apostrophe makes it
-    text. Names that have such an apostrophe already get a second, so that names stay different.
+    A cell that starts with = + - @, maybe after spaces or separators, is a formula to a
+    spreadsheet; an apostrophe makes it text. Names that have such an apostrophe already get a
+    second, so that names stay different.
     """
-    return f"'{text}" if text.lstrip("'").startswith(RUN_AS_FORMULA) else text
+    return f"'{text}" if _RUN_AS_FORMULA.match(text) else text
 
 
 def name_in_cell(cell: str) -> str:
     """Undo `spreadsheet_safe`."""
-    guarded = cell.startswith("'") and cell.lstrip("'").startswith(RUN_AS_FORMULA)
-    return cell[1:] if guarded else cell
+    return cell[1:] if cell.startswith("'") and _RUN_AS_FORMULA.match(cell) else cell

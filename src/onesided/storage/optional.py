@@ -7,16 +7,22 @@ from onesided.core.errors import MissingLibrary
 
 EXTRAS = {
     "huggingface_hub": "timm",
+    "onnx": "export",
     "onnxruntime": "onnx",
+    "onnxscript": "export",
+    "prometheus_client": "serve",
     "pyarrow": "parquet",
     "pyogrio": "geo",
     "pyproj": "geo",
     "rasterio": "geo",
+    "ray": "ray",
     "shapely": "geo",
+    "starlette": "review",
     "tensorboard": "tensorboard",
     "tifffile": "geo",
     "timm": "timm",
     "transformers": "hf",
+    "uvicorn": "review",
 }
 """Library to the extra of this package that installs it; others belong to every installation."""
 

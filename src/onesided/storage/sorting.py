@@ -43,8 +43,21 @@ def write_records(path: Path, records: Iterable[bytes]) -> None:
             file.write(record)
 
 
-def read_records(path: Path) -> Iterator[bytes]:
-    """Yield the records that `write_records` wrote."""
+def read_records(path: Path, offset: int = 0) -> Iterator[bytes]:
+    """Yield the records that `write_records` wrote, from this place in the file on."""
     with path.open("rb") as file:
+        file.seek(offset)
         while length := file.read(_LENGTH.size):
             yield file.read(_LENGTH.unpack(length)[0])
+
+
+def record_offsets(path: Path, every: int) -> Iterator[int]:
+    """Yield the places in the file of the first record, and of every so many behind it."""
+    with path.open("rb") as file:
+        number, place = 0, 0
+        while length := file.read(_LENGTH.size):
+            if number % every == 0:
+                yield place
+            place += _LENGTH.size + _LENGTH.unpack(length)[0]
+            file.seek(place)
+            number += 1

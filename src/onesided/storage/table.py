@@ -15,6 +15,8 @@ NAMING_COLUMNS = ("name", "id")
 """Columns that name an item and are never features: a number that counts the rows would
 reveal how the table was assembled."""
 
+_SEPARATES = frozenset(',;|"\t\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029')
+"""What some reader takes for the end of a cell or of a line."""
 # Beyond 3.4e38 float32 holds infinity, which is as useless to a network as NaN.
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -86,21 +88,22 @@ class Table:
         return row.cells[naming] if naming else f"{self.path.name}:{row.line}"
 
 
-def open_table(path: Path, needed: str | None) -> Table:
-    """Read the first line; find the columns, of which one may be needed, and their separator."""
+def check_table(path: Path) -> None:
+    """Refuse a table that is not there."""
     if not path.is_file():
         raise DataNotFound(
             f"There is no table {shown_path(path)}. Give a CSV file with the columns "
             "label, and path or others to learn from."
         )
-    lines = _text_lines(path)
-    first = next(lines, "")
-    lines.close()
-    mark = _separator(first, (needed,) if needed else ())
-    headings = _headings(first, mark)
-    table = Table(path, headings, tuple(map(column_called, headings)), mark)
-    if not first.strip():
-        raise table.fault("the table is empty. Expected a first line such as: path,label")
+
+
+def open_table(path: Path, needed: str | None) -> Table:
+    """Read the first line; find the columns, of which one may be needed, and their separator.
+
+    Of a Parquet file, the schema.
+    """
+    check_table(path)
+    table = _parquet_table(path) if path.suffix.lower() == ".parquet" else _csv_table(path, needed)
     if needed is not None and needed not in table.columns:
         raise table.fault(
             f"there is no column '{needed}' (positive, unlabelled or negative). The first line "
@@ -110,6 +113,24 @@ def open_table(path: Path, needed: str | None) -> Table:
     if twice:
         raise table.fault(f"two columns are called '{twice[0]}'. Rename or remove one.")
     return table
+
+
+def _csv_table(path: Path, needed: str | None) -> Table:
+    lines = _text_lines(path)
+    first = next(lines, "")
+    lines.close()
+    mark = _separator(first, (needed,) if needed else ())
+    headings = _headings(first, mark)
+    table = Table(path, headings, tuple(map(column_called, headings)), mark)
+    if not first.strip():
+        raise table.fault("the table is empty. Expected a first line such as: path,label")
+    return table
+
+
+def _parquet_table(path: Path) -> Table:
+    from onesided.storage.parquet import parquet_table  # it builds upon this module
+
+    return parquet_table(path)
 
 
 def number_in(row: Row, column: str) -> float:
@@ -214,14 +235,17 @@ def named_lines(rows: Iterable[Sequence[object]]) -> str:
 
 def csv_lines(rows: Iterable[Sequence[object]]) -> str:
     """Return lines of CSV, with the cells unchanged."""
-    lines = _Lines()
-    # Python 3.11 quotes only what is in the line terminator: with a mere line feed, a
-    # carriage return inside a name would end the row for every reader.
-    csv.writer(lines, lineterminator="\r\n").writerows(rows)
-    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
+    return "".join(",".join(_quoted(row)) + "\n" for row in rows)
 
 
-class _Lines(list[str]):
-    """A CSV writer's output; one entry per row."""
+def _quoted(row: Sequence[object]) -> Iterator[str]:
+    """Yield the cells of a row, in quotes where any reader could take one apart.
 
-    write = list.append
+    Python's own writer quotes for its own separator alone: a spreadsheet that separates by
+    semicolons would find a formula in the middle of a name.
+    """
+    for value in row:
+        text = "" if value is None else str(value)
+        alone = not text and len(row) == 1  # or the line would be empty
+        quoted = alone or not _SEPARATES.isdisjoint(text)
+        yield '"' + text.replace('"', '""') + '"' if quoted else text
