@@ -1,11 +1,14 @@
 """Average: the mean of its parts' log odds, each on the same scale."""
 
+import tomllib
+
 import numpy as np
 import pytest
 import torch
 
+from onesided.core.config import dump_toml
 from onesided.core.errors import CheckpointError, ConfigError
-from onesided.methods.average import AverageConfig
+from onesided.methods.average import AverageConfig, averaged
 from onesided.methods.forest import Forest, ForestConfig
 from onesided.methods.linear import Linear, LinearConfig
 from onesided.nets.standardise import Standardise
@@ -46,9 +49,46 @@ def test_a_timid_part_counts_as_much_as_a_bold_one() -> None:
     assert np.corrcoef(average.scores(data.new), linear)[0, 1] > 0.5
 
 
+def test_spreads_that_are_known_are_not_measured() -> None:
+    data = clouds()
+    known = TWO.model_copy(update={"spreads": {"linear": 0.5, "forest": 2.0}})
+    average = trained(known, data)
+    parts = [average.parts[name].scores(data.new) for name in ("linear", "forest")]
+    assert average.scores(data.new) == pytest.approx(averaged(parts, [0.5, 2.0]))
+    assert average.state_dict()["scale"].tolist() == [0.5, 2.0]
+
+
+def test_two_models_of_one_kind_can_be_averaged() -> None:
+    twice = {"penalty": 3.0, "passes": 2}
+    both = AverageConfig(linear={"penalty": 3.0}, linear_twice=twice, forest=None)
+    average = trained(both, clouds())
+    assert list(average.parts) == ["linear", "linear_twice"]
+    again = untrained(both)
+    again.load_state_dict(average.state_dict())
+    assert (again.scores(clouds().new) == average.scores(clouds().new)).all()
+
+
+@pytest.mark.parametrize(
+    "spreads", [{"linear": 1.0}, {"linear": 1.0, "forest": 0.0}, {"linear": 1.0, "forest": np.nan}]
+)
+def test_spreads_that_do_not_fit_are_refused(spreads: dict[str, float]) -> None:
+    settings = {"linear": {}, "forest": {}, "spreads": spreads}
+    with pytest.raises(ConfigError, match="spread"):
+        AverageConfig.from_settings(settings)
+
+
 def test_it_takes_two_parts_at_least() -> None:
     with pytest.raises(ConfigError, match="two methods at least"):
         AverageConfig.from_settings({"forest": None})
+
+
+@pytest.mark.parametrize("left_out", ["linear", "forest", "boosting"])
+def test_a_part_that_is_left_out_stays_so_in_a_toml_file(left_out: str) -> None:
+    settings = {"linear": {"penalty": 3.0}, "forest": {"trees": 6}, "boosting": {"trees": 2}}
+    config = AverageConfig.from_settings({**settings, left_out: None})
+    again = AverageConfig.from_settings(tomllib.loads(dump_toml(config.stored())))
+    assert again == config
+    assert left_out not in again.parts()
 
 
 def test_the_settings_of_a_part_are_checked_in_one_sentence() -> None:

@@ -6,7 +6,7 @@ import torch
 from scipy.optimize import minimize
 
 from onesided.core.errors import CheckpointError, ConfigError
-from onesided.methods.against_pool import out_of_fold
+from onesided.methods.against_pool import TrainingRows, out_of_fold
 from onesided.methods.linear import PENALTIES, Linear, LinearConfig
 from onesided.metrics.pu import proxy_auc
 from onesided.nets.standardise import Standardise
@@ -99,13 +99,14 @@ def test_the_penalty_is_that_with_the_highest_proxy_auc_out_of_fold() -> None:
     seed = int(np.random.default_rng(7).integers(2**63))
 
     def proxy(penalty: float) -> float:
-        def score(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
+        def score(some: TrainingRows, new: np.ndarray) -> np.ndarray:
             model = Linear(LinearConfig(penalty=penalty), WIDTH)
-            model.fit(x, y, np.random.default_rng(0))
+            model.fit(some.features, some.labelled, np.random.default_rng(0))
             found: np.ndarray = model.scores(new)
             return found
 
-        scores = out_of_fold(data.features, data.labelled, score, np.random.default_rng(seed))
+        rows = TrainingRows(data.features, data.labelled)
+        scores = out_of_fold(rows, score, np.random.default_rng(seed))
         return proxy_auc(scores[data.labelled], scores[~data.labelled])
 
     best = max(PENALTIES, key=proxy)

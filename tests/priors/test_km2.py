@@ -37,6 +37,7 @@ def small() -> list[Samples]:
 
 
 @pytest.mark.parametrize("prior", [0.2, 0.4, 0.6])
+@pytest.mark.slow
 def test_toy_prior_is_found(prior: float) -> None:
     found = [km2(*toy(prior, seed), replicates=0).value for seed in range(3)]
     errors = np.abs(np.array(found) - prior)

@@ -165,6 +165,19 @@ def released_imbalanced_risk(
     )
 
 
+def least_squares_ratio(
+    margin: Float[Tensor, "n"], labelled: Bool[Tensor, "n"]
+) -> Float[Tensor, ""]:
+    """Return mean_U r^2 / 2 - mean_P r, whose minimum is the density ratio r = p_P / p_U.
+
+    LSIF (Kanamori, Hido and Sugiyama 2009), one of two ways to the ratio in PUSB (Kato, Teshima
+    and Honda 2019). It equals half of E_U (r - p_P / p_U)^2 but for a constant. A ratio is not
+    negative: r = log(1 + exp z).
+    """
+    ratio = F.softplus(margin)
+    return mean_or_zero(ratio.square(), ~labelled) / 2 - mean_or_zero(ratio, labelled)
+
+
 def zero_one_pu_risk(
     margin: Float[Tensor, "n"], labelled: Bool[Tensor, "n"], prior: float
 ) -> Float[Tensor, ""]:

@@ -22,8 +22,7 @@ from scipy.special import expit, ndtri
 from scipy.stats import rankdata
 
 from onesided.priors.estimate import PriorEstimate, as_numbers, check_options
-
-STEPS, CLOSE, RIDGE, LARGEST = 50, 1e-8, 1e-6, 5.0
+from onesided.priors.logistic_line import logistic_line
 
 
 def elkan_noto(
@@ -76,27 +75,7 @@ def _called(
     place: Float64[np.ndarray, "n"], labelled: np.ndarray, weight: Float64[np.ndarray, "n"]
 ) -> float:
     """Return the weighted share of U with g / c > 1/2."""
-    g = _fitted(place, labelled.astype(np.float64), weight)
+    slope, intercept = logistic_line(place, labelled.astype(np.float64), weight)
+    g = expit(slope * place + intercept)
     c = np.average(g[labelled], weights=weight[labelled])
     return float(np.average(g[~labelled] > c / 2, weights=weight[~labelled]))
-
-
-def _fitted(
-    place: Float64[np.ndarray, "n"], target: Float64[np.ndarray, "n"], weight: np.ndarray
-) -> Float64[np.ndarray, "n"]:
-    """Return the weighted logistic regression of the target on one variable, by Newton's method."""
-    inputs = np.stack([place, np.ones_like(place)], axis=1)
-    share = float(np.average(target, weights=weight))
-    slope = np.array([1.0, np.log(share / (1 - share))])
-    for _ in range(STEPS):
-        g = expit(inputs @ slope)
-        gradient = inputs.T @ (weight * (g - target)) + RIDGE * slope
-        curvature = (inputs * (weight * g * (1 - g))[:, None]).T @ inputs + RIDGE * np.eye(2)
-        step = np.linalg.solve(curvature, gradient)
-        # A long step would leave the region where the quadratic model holds.
-        step *= min(1.0, LARGEST / max(float(np.abs(step).max()), CLOSE))
-        slope -= step
-        if np.abs(step).max() < CLOSE:
-            break
-    fitted: np.ndarray = expit(inputs @ slope)
-    return fitted
