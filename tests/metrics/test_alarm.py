@@ -3,12 +3,17 @@ import pytest
 
 from onesided.core.errors import DataError
 from onesided.metrics.alarm import (
+    Evidence,
     degenerate,
+    fallen,
+    falling_curve,
     outside_unit_interval,
     prior_consistency,
+    suspicions,
     weak_separation,
 )
 from onesided.metrics.figure import Raw
+from onesided.metrics.pu import evaluate_pu
 
 
 @pytest.mark.parametrize(
@@ -24,7 +29,7 @@ from onesided.metrics.figure import Raw
     ],
 )
 def test_worthless_decisions_raise_the_alarm(share: float, recall: float, word: str) -> None:
-    sentence = degenerate(share, recall)
+    sentence = degenerate(Evidence(share, recall))
     assert sentence is not None
     assert word in sentence
 
@@ -33,18 +38,85 @@ def test_worthless_decisions_raise_the_alarm(share: float, recall: float, word: 
     ("share", "recall"), [(0.4, 0.41), (0.99, 1.0), (0.001, 0.5), (0.4, None), (0.4, 1.0)]
 )
 def test_useful_decisions_raise_no_alarm(share: float, recall: float | None) -> None:
-    assert degenerate(share, recall) is None
+    assert degenerate(Evidence(share, recall)) is None
 
 
 def test_the_share_alone_can_raise_the_alarm() -> None:
-    assert degenerate(0.999) is not None
-    assert degenerate(0.0) is not None
+    assert degenerate(Evidence(0.999)) is not None
+    assert degenerate(Evidence(0.0)) is not None
 
 
 @pytest.mark.parametrize(("share", "recall"), [(np.nan, 0.5), (1.2, 0.5), (0.5, np.nan)])
 def test_an_impossible_share_is_refused(share: float, recall: float) -> None:
     with pytest.raises(DataError, match="between 0 and 1"):
-        degenerate(share, recall)
+        Evidence(share, recall)
+
+
+SEPARATES, NOTHING_LEARNED, BACKWARDS = (0.8, 0.7, 0.9), (0.51, 0.4, 0.6), (0.3, 0.2, 0.4)
+APART = (0.999, 0.99, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "cause"),
+    [
+        (Evidence(0.0, 0.0, APART, 60, 300), "differ in something else"),
+        (Evidence(0.0, 0.0, SEPARATES, 60, 300), "threshold is too high"),
+        (Evidence(1.0, 1.0, SEPARATES, 60, 300), "threshold is too low"),
+        (Evidence(0.5, 0.5, NOTHING_LEARNED, 60, 300), "nothing was learned"),
+        (Evidence(0.5, 0.5, NOTHING_LEARNED, 12, 300), "too few"),
+        (Evidence(0.5, 0.5, NOTHING_LEARNED, 240, 48), "probably swapped"),
+        (Evidence(0.5, 0.3, BACKWARDS, 60, 300), "probably swapped"),
+        (Evidence(0.5, 0.6, BACKWARDS, 60, 300), "probably swapped"),
+    ],
+)
+def test_the_alarm_names_one_cause_and_what_to_do(evidence: Evidence, cause: str) -> None:
+    sentence = degenerate(evidence)
+    assert sentence is not None
+    assert cause in sentence
+    causes = ("something else", "threshold is too", "nothing was learned", "too few", "swapped")
+    assert sum(each in sentence for each in causes) == 1
+    assert "epochs" not in sentence, "more or fewer: nothing here tells which"
+
+
+def test_the_alarm_says_of_how_many_items_it_speaks() -> None:
+    sentence = degenerate(Evidence(0.0, 0.0, SEPARATES, 12, 60))
+    assert sentence is not None
+    assert "Of the 60 unlabelled items that it was not trained on, the model calls 0" in sentence
+
+
+def test_useful_decisions_may_still_be_suspicious() -> None:
+    (differs,) = suspicions(Evidence(0.02, 0.9, APART, 60, 300))
+    assert "differ in something else" in differs
+    assert suspicions(Evidence(0.2, 0.6, SEPARATES, 60, 300)) == ()
+    assert suspicions(Evidence(0.2)) == ()
+
+
+def test_an_alarm_leaves_no_other_advice_beside_it() -> None:
+    random = np.random.default_rng(0)
+    found = evaluate_pu(
+        random.random(20), random.random(100) * 0.4, scenario="case-control", prior=0.9
+    )
+    assert found.degenerate is not None
+    assert found.warnings == ()
+
+
+def test_a_curve_that_falls_gives_a_warning_with_its_best_epoch() -> None:
+    curve = list(np.linspace(0.763, 0.646, 100))
+    sentence = falling_curve(curve, positives=30)
+    assert sentence is not None
+    assert "about epoch 5 of 100" in sentence
+    assert "train.keep=best" in sentence
+    assert fallen([0.8, 0.7], positives=100) == (1, 0.8, 0.7)
+
+
+@pytest.mark.parametrize("positives", [10, 30, 300])
+def test_noise_and_rising_curves_give_none(positives: int) -> None:
+    random = np.random.default_rng(positives)
+    noise = 0.05 / positives**0.5
+    assert falling_curve([0.7 + noise * random.normal() for _ in range(200)], positives) is None
+    assert falling_curve(list(np.linspace(0.5, 0.8, 50)), positives) is None
+    assert falling_curve([0.7], positives) is None
+    assert falling_curve([], positives) is None
 
 
 def pool(

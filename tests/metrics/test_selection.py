@@ -1,8 +1,11 @@
 """Choosing among models: paired differences, and the luck of the best."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
+from onesided.metrics import selection
 from onesided.metrics.intervals import AucSpread, auc_spread
 from onesided.metrics.pu import evaluate_pu, proxy_auc
 from onesided.metrics.selection import difference, optimism
@@ -145,16 +148,34 @@ def slow_optimism(scores: np.ndarray, labelled: np.ndarray, times: np.ndarray) -
 
 
 def test_weights_do_what_repeated_items_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onesided.metrics import selection
-
     scores, labelled = noise(3, 5, rows=24)
     scores = np.round(scores, 1)  # with ties
     random = np.random.default_rng(0)
     times = np.stack([np.bincount(random.integers(24, size=24), minlength=24) for _ in range(20)])
     monkeypatch.setattr(selection, "RESAMPLES", 20)
-    monkeypatch.setattr(selection, "_draws", lambda groups, random: times.astype(np.int32))
+    monkeypatch.setattr(selection, "_draws", lambda groups, random: [times.astype(np.int32)])
     expected = max(0.0, slow_optimism(scores, labelled, times))
     assert optimism(scores, labelled, np.arange(24)) == pytest.approx(expected)
+
+
+def test_few_draws_at_a_time_give_the_bits_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, labelled = noise(4, 3, rows=301)
+    groups = np.arange(301) // 2
+    whole = optimism(scores, labelled, groups)
+    for cells in (1, 301 * 7, 301 * 64 + 5):
+        monkeypatch.setattr(selection, "CELLS", cells)
+        assert optimism(scores, labelled, groups) == whole
+
+
+def test_memory_does_not_grow_with_the_number_of_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, labelled = noise(2, 3, rows=20_000)
+    monkeypatch.setattr(selection, "CELLS", 2**17)
+    tracemalloc.start()
+    optimism(scores, labelled, np.arange(20_000))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    of_all_draws = 4 * selection.RESAMPLES * 20_000
+    assert peak < 0.5 * of_all_draws
 
 
 def test_an_optimism_lowers_the_auc_and_widens_its_interval() -> None:

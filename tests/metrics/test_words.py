@@ -5,6 +5,7 @@ from onesided.metrics.pu import FORMULAS
 from onesided.metrics.registry import ASSUMPTIONS, FIGURES, entry, shown
 from onesided.metrics.words import (
     assumptions_of,
+    cell_text,
     full_value_text,
     interval_text,
     missing_texts,
@@ -31,8 +32,8 @@ def test_a_share_never_rounds_to_nothing_or_to_all(share: float, expected: str) 
     assert percent(share) == expected
 
 
-def test_areas_and_ratios_are_no_percentages() -> None:
-    assert number_text("auc", 0.98765) == "0.988"
+def test_shares_and_areas_are_percentages_and_ratios_are_not() -> None:
+    assert number_text("auc", 0.98765) == "98.8%"
     assert number_text("lee_liu", 9.71) == "9.710"
     assert number_text("recall", 0.917) == "91.7%"
 
@@ -51,9 +52,45 @@ def test_a_biased_figure_is_written_as_a_bound() -> None:
     assert value_text(Figure("precision", 0.815, bias="high")) == "at most about 81.5%"
     assert value_text(Figure("precision", 0.815, bias="low")) == "at least about 81.5%"
     assert full_value_text(Figure("precision", 0.815, 0.7, 0.9, bias="high")) == (
-        "at most about 81.5% (95% interval 70.0% to 90.0%, biased high: the truth may also lie "
+        "at most 90.0% (95% interval 70.0% to 90.0%, biased high: the truth may also lie "
         "below the interval)"
     )
+    assert value_text(Figure("precision", 0.815, 0.7, 0.9, bias="low")) == "at least 70.0%"
+
+
+def test_a_bound_that_bounds_nothing_is_not_written() -> None:
+    assert value_text(Figure("precision", 0.9, 0.7, 1.0, bias="high")) == "70.0% to 100.0%"
+    assert value_text(Figure("precision", 0.1, 0.0, 0.3, bias="low")) == "0.0% to 30.0%"
+
+
+def test_a_biased_figure_is_a_range_in_a_sentence_the_low_end_first() -> None:
+    said = sentence(Figure("precision", 0.815, 0.7, 0.9, bias="high"), interval=True)
+    assert said == (
+        "Of the items called positive, 70.0% to 90.0% are positive (biased high: the truth may "
+        "also lie below the interval)."
+    )
+
+
+def test_an_interval_that_says_nothing_hides_the_value_everywhere() -> None:
+    figure = Figure("precision", 0.815, 0.338, 1.0, bias="high")
+    texts = [show(figure) for show in (value_text, full_value_text, sentence, cell_text)]
+    assert all("cannot be told" in text for text in texts)
+    assert not any("81.5%" in text for text in texts)
+    assert "33.8% to 100.0%" in sentence(figure)
+    assert value_text(Figure("precision", 0.815, 0.6, 1.0)) == "81.5%"
+
+
+def test_a_number_that_is_no_share_is_told_whatever_the_width() -> None:
+    criterion = Figure("lee_liu", 2.4, 1.0, 4.0, assumes=("no_share",))
+    assert value_text(criterion) == "2.400"
+    assert value_text(Figure("buildings", 1234, 3.0, 2000.0)) == "1,234"
+
+
+def test_a_cell_has_value_and_interval_and_a_biased_one_the_interval_alone() -> None:
+    assert cell_text(Figure("f1", 0.79, 0.7, 0.85)) == "79.0% (70.0% to 85.0%)"
+    assert cell_text(Figure("f1", 0.79, 0.7, 0.85, bias="high")) == "70.0% to 85.0%"
+    assert cell_text(Figure("f1", 0.79)) == "79.0%"
+    assert cell_text(Figure("f1", None)) == "-"
 
 
 def test_a_sentence_can_be_said_with_and_without_the_interval() -> None:

@@ -7,7 +7,8 @@ An alarm that noise sets off is soon ignored. So two samples are always compared
 binomial bounds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int64
@@ -20,39 +21,137 @@ EVERYTHING = 0.99
 """Above this share of U called positive, the model calls everything positive."""
 NOTHING = 0.001
 """Below this share of U called positive, the model calls nothing positive."""
+TOLD_APART = 0.985
+"""Above this proxy AUC at most 3 % of U look like P: a perfect model has 1 - prior / 2."""
+FALL = 0.03
+"""A smaller fall of the proxy AUC is not worth a sentence."""
+FEW = 20
+"""With fewer positives a proxy AUC of 0.7 cannot be told from chance."""
+DIFFERS = (
+    "Positives and unlabelled items are told apart almost without error, so hardly any unlabelled "
+    "item looks like a positive. Likeliest, the two differ in something else, such as size, "
+    "format, camera or source, or one of them is the wrong folder or file: compare a few items of "
+    "each. Otherwise there are hardly any positives to find."
+)
 
 
-def degenerate(share_positive: float, recall: float | None = None) -> str | None:
-    """Return a sentence if the decisions are worthless, else None.
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a model's decisions on items that it was not trained on.
+
+    Attributes:
+        share_positive: Share of U called positive.
+        recall: Share of P called positive; None where no positive is held out.
+        proxy_auc: Value, low and high end; None where no positive is held out.
+        positives: Number of these P.
+        unlabelled: Number of these U.
+    """
+
+    share_positive: float
+    recall: float | None = None
+    proxy_auc: tuple[float, float, float] | None = None
+    positives: int | None = None
+    unlabelled: int | None = None
+
+    def __post_init__(self) -> None:
+        shares = {"share of U called positive": self.share_positive, "recall": self.recall}
+        for name, value in shares.items():
+            if value is not None and not 0 <= value <= 1:
+                raise DataError(f"The {name} must lie between 0 and 1; got {value}.")
+
+    @property
+    def perhaps_swapped(self) -> bool:
+        """Whether there is more P than U, which people seldom have."""
+        return (self.positives or 0) > (self.unlabelled or 0)
+
+    @property
+    def ranks(self) -> bool:
+        """Whether P scores higher than U beyond chance."""
+        return self.proxy_auc is not None and self.proxy_auc[1] > 0.5
+
+    @property
+    def ranks_backwards(self) -> bool:
+        """Whether P scores lower than U beyond chance."""
+        return self.proxy_auc is not None and self.proxy_auc[2] < 0.5
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether U can hardly hold positives that look like P: (2) in docs/evaluation.md."""
+        return self.proxy_auc is not None and self.proxy_auc[1] > TOLD_APART
+
+
+def degenerate(evidence: Evidence) -> str | None:
+    """Return what is wrong if the decisions are worthless, the likeliest cause and what to do.
 
     A model that calls everything positive has perfect recall and a good F1. One that calls
     nothing positive is often right. Neither decides anything. A model that finds positives
-    no more often than it calls items of U positive does not separate them from U. `recall`
-    is None where no positive is held out.
+    no more often than it calls items of U positive does not separate them from U. One sentence
+    of each kind, and one cause: two pieces of advice may contradict each other.
     """
-    for name, value in (("share of U called positive", share_positive), ("recall", recall)):
-        if value is not None and not 0 <= value <= 1:
-            raise DataError(f"The {name} must lie between 0 and 1; got {value}.")
-    if share_positive > EVERYTHING:
-        return (
-            f"The model calls {share_positive:.1%} of the unlabelled items positive, which is "
-            "everything: its recall and F1 look good and mean nothing. A class prior that is "
-            "far too high or a collapsed training does this."
+    found = _symptom(evidence)
+    return f"{found} {_cause(evidence)}" if found else None
+
+
+def _symptom(evidence: Evidence) -> str | None:
+    share, recall = evidence.share_positive, evidence.recall
+    called = f"The model calls {share:.1%} of the unlabelled items positive"
+    if evidence.unlabelled is not None:
+        count = round(share * evidence.unlabelled)
+        called = (
+            f"Of the {evidence.unlabelled} unlabelled items that it was not trained on, the model "
+            f"calls {count} positive"
         )
-    if share_positive < NOTHING:
+    if share > EVERYTHING:
+        return f"{called}, which is everything: its recall and F1 look good and mean nothing."
+    if share < NOTHING:
+        return f"{called}, which is nothing."
+    if recall is not None and (recall <= share or evidence.ranks_backwards):
         return (
-            f"The model calls {share_positive:.2%} of the unlabelled items positive, which is "
-            "nothing: it has probably learned that unlabelled means negative. Train for fewer "
-            "epochs, or choose a method made for unlabelled data."
-        )
-    if recall is not None and recall <= share_positive:
-        return (
-            f"The model finds {recall:.1%} of the held-out positives and calls "
-            f"{share_positive:.1%} of the unlabelled items positive: it does not separate the "
-            "two. Check that both hold the same kind of item and that the positives are what "
-            "you meant."
+            f"The model finds {recall:.1%} of the held-out positives and calls {share:.1%} of the "
+            "unlabelled items positive: it does not separate the two."
         )
     return None
+
+
+def _cause(evidence: Evidence) -> str:
+    """Return the likeliest cause and what to do, the first that the evidence allows."""
+    share, positives = evidence.share_positive, evidence.positives
+    if evidence.perhaps_swapped:
+        return (
+            f"There are more positives ({positives}) than unlabelled items "
+            f"({evidence.unlabelled}): P and U are probably swapped. Swap the two and train again."
+        )
+    if evidence.ranks_backwards:
+        return (
+            "Positives score lower than the unlabelled items: P and U are probably swapped, or the "
+            "positives are of another kind. Compare a few items of each."
+        )
+    if evidence.told_apart:
+        return DIFFERS
+    if evidence.ranks or evidence.proxy_auc is None:
+        way = "low" if share > EVERYTHING else "high"
+        return (
+            f"Likeliest, the threshold is too {way} for these scores. Move it with --threshold, "
+            "for example to recall=0.8; onesided evaluate does that without training again."
+        )
+    if positives is not None and positives < FEW:
+        return (
+            f"{positives} held-out positives are too few to tell whether anything was learned. "
+            "Mark more of them, at least fifty."
+        )
+    return (
+        "The scores hardly differ between the two, so nothing was learned that tells them apart. "
+        "Look at the positives with the lowest scores: are they what you meant, and can one see "
+        "it at the size at which the model sees them?"
+    )
+
+
+def suspicions(evidence: Evidence) -> tuple[str, ...]:
+    """Return a sentence where something looks wrong although the decisions look useful.
+
+    That there is more P than U is asked about before training already.
+    """
+    return (DIFFERS,) if evidence.told_apart else ()
 
 
 def prior_consistency(
@@ -111,7 +210,38 @@ def weak_separation(recall: float, share_positive: float, n_positive: int) -> st
     return (
         f"With {n_positive} held-out positives, a recall of {recall:.1%} is not clearly above "
         f"the {share_positive:.1%} of unlabelled items called positive: a score that separates "
-        "nothing could show the same. Hold out more positives."
+        "nothing could show the same. Mark more positives."
+    )
+
+
+def fallen(curve: Sequence[float], positives: int) -> tuple[int, float, float] | None:
+    """Return (epoch, best, last) where the proxy AUC of held-out items clearly fell, else None.
+
+    Single epochs are noise, and the best of many is partly luck. So means over a tenth of the
+    epochs are compared, and the fall must exceed `FALL` and the standard error of an AUC with so
+    many positives, which is at most sqrt(A (1 - A) / positives).
+    """
+    width = max(1, len(curve) // 10)
+    if len(curve) < 2 or positives < 1:
+        return None
+    means = np.convolve(curve, np.full(width, 1 / width), mode="valid")
+    best, last = int(means.argmax()), float(means[-1])
+    high = float(means[best])
+    if high - last <= max(FALL, (high * (1 - high) / positives) ** 0.5):
+        return None
+    return best + (width + 1) // 2, high, last
+
+
+def falling_curve(curve: Sequence[float], positives: int) -> str | None:
+    """Return the sentence for a model that was better before its training ended."""
+    found = fallen(curve, positives)
+    if found is None:
+        return None
+    epoch, best, last = found
+    return (
+        f"The model was better before the end: the proxy AUC of held-out items was {best:.3f} "
+        f"about epoch {epoch} of {len(curve)} and is {last:.3f} at the last one, which is "
+        "delivered. --set train.keep=best keeps the epoch that held-out items prefer."
     )
 
 

@@ -13,6 +13,8 @@ Scenario = Literal["case-control", "single-set"]
 
 NO_PRIOR = "the share of positives among the unlabelled items (the prior) was not given"
 NOTHING_CALLED = "no unlabelled item was called positive"
+VAGUE = 0.5
+"""A share whose interval is wider than this is not told: half of all answers fit the data."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,17 @@ class Figure:
     def interval(self) -> tuple[float, float] | None:
         """Both ends of the interval, None where one of them is not known."""
         return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def is_vague(self) -> bool:
+        """Whether the interval is so wide that the value says nothing and is not shown."""
+        ends = None if self.value is None else self.interval
+        return ends is not None and not self.is_free and ends[1] - ends[0] > VAGUE
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it is no share, so that the width of its interval has no scale."""
+        return "no_share" in self.assumes or entry(self.name).unit == "count"
 
     def to_json(self) -> dict[str, Any]:
         """Return the figure as plain values, with its label for people who open the file."""

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from onesided.core.errors import DataError
 from onesided.core.rng import numpy_generator
 from onesided.metrics.alarm import (
+    Evidence,
     degenerate,
     outside_unit_interval,
     prior_consistency,
+    suspicions,
     weak_separation,
 )
 from onesided.metrics.figure import (
@@ -69,6 +71,10 @@ class _Counts:
     @property
     def share(self) -> float:
         return self.called / self.unlabelled
+
+    def evidence(self, coverage: float) -> Evidence:
+        ends = (self.proxy.value, *self.proxy.interval(coverage))
+        return Evidence(self.share, self.recall, ends, self.positives, self.unlabelled)
 
 
 @dataclass(frozen=True)
@@ -150,9 +156,10 @@ def evaluate_pu(
         proxy=auc_spread(positive_scores, unlabelled_scores).less(optimism),
     )
     measured, derived = _measured(counts, coverage), _derived(counts, setting)
-    alarm = degenerate(counts.share, counts.recall)
-    warnings = _warnings(counts, derived)
-    if prior is not None:
+    evidence = counts.evidence(coverage)
+    alarm = degenerate(evidence)
+    warnings = () if alarm else (*suspicions(evidence), *_warnings(counts, derived))
+    if prior is not None and not alarm:
         low = prior if prior_interval is None else prior_interval[0]
         warnings += prior_consistency(
             positive_scores, unlabelled_scores, prior=low, threshold=threshold, coverage=coverage

@@ -75,15 +75,13 @@ FIGURES: dict[str, Entry] = {
     ),
     "proxy_auc": Entry(
         "Proxy AUC",
-        "A known positive scores higher than an unlabelled item in {value} of all pairs. 0.5 is "
-        "chance; positives among the unlabelled items keep it below 1.",
-        unit="number",
+        "A known positive scores higher than an unlabelled item in {value} of all pairs. 50% is "
+        "chance; positives among the unlabelled items keep it below 100%.",
         on_map="proxy AUC",
     ),
     "auc": Entry(
         "AUC",
-        "A positive scores higher than a negative in {value} of all pairs. 0.5 is chance.",
-        unit="number",
+        "A positive scores higher than a negative in {value} of all pairs. 50% is chance.",
         places=("run", "map", "truth"),
         truth="auc",
     ),
@@ -128,8 +126,10 @@ class Assumption:
 OWN_SCORES = "own_scores"
 """Origin of a prior that was estimated on the scores whose precision it gives."""
 OWN_SCORES_TWICE = "own_scores_twice"
-"""The same by two estimators, which err in different directions."""
-FROM_OWN_SCORES = (OWN_SCORES, OWN_SCORES_TWICE)
+"""The same by two estimators, in runs of earlier versions."""
+OWN_SCORES_MEDIAN = "own_scores_median"
+"""The same by three estimators, which err in different directions."""
+FROM_OWN_SCORES = (OWN_SCORES, OWN_SCORES_TWICE, OWN_SCORES_MEDIAN)
 
 ASSUMPTIONS: dict[str, Assumption] = {
     "scar": Assumption(
@@ -159,15 +159,24 @@ ASSUMPTIONS: dict[str, Assumption] = {
     OWN_SCORES: Assumption(
         "prior from these scores",
         "The prior was estimated from the highest held-out scores of this model (by BBE), as if "
-        "only positives had them. If negatives have them too, the prior is too high.",
+        "only positives had them. If negatives have them too, it is too high; its interval reaches "
+        "down to where it may then be, if scores of positives and negatives are spread alike.",
         prior_bias="high",
     ),
     OWN_SCORES_TWICE: Assumption(
         "prior from these scores",
         "The prior was estimated from this model's own scores in two ways, and is the geometric "
         "mean of both: by the highest scores (BBE), and by the share that Elkan and Noto's rule "
-        "calls positive. Its interval spans both. Where positives and negatives look alike, both "
-        "are too high.",
+        "calls positive. Where positives and negatives look alike, both are too high; the interval "
+        "reaches down to where it may then be, if scores of both classes are spread alike.",
+        prior_bias="high",
+    ),
+    OWN_SCORES_MEDIAN: Assumption(
+        "prior from these scores",
+        "The prior was estimated from this model's own scores in three ways and is the middle one: "
+        "by the highest scores (BBE), by the share that Elkan and Noto's rule calls positive, by "
+        "two bell curves. Where positives and negatives look alike, it is too high; the interval "
+        "reaches down to where it may then be, if scores of both classes are spread alike.",
         prior_bias="high",
     ),
     "like_unlabelled": Assumption(
@@ -184,7 +193,7 @@ ASSUMPTIONS: dict[str, Assumption] = {
     "not_negatives": Assumption(
         "not against negatives",
         "Proxy AUC compares positives with unlabelled items, not with negatives, so even a perfect "
-        "model stays below 1.",
+        "model stays below 100%.",
     ),
     "no_share": Assumption(
         "only for comparing",
@@ -194,7 +203,6 @@ ASSUMPTIONS: dict[str, Assumption] = {
         "typical negatives", "The known negatives are like those among the unlabelled items."
     ),
     "marked_positive": Assumption("marked are damaged", "Every marked building is damaged."),
-    "listed": Assumption("listed", "All unmarked buildings whose true label is listed."),
     "listed_held_out": Assumption(
         "listed, held out", "Listed buildings in neighbourhoods that were not trained on."
     ),

@@ -9,10 +9,12 @@ again: draw items with replacement, choose the best model on those drawn, evalua
 that were not drawn. The mean of these evaluations is what the best figure is compared with.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int32, Shaped
+from jaxtyping import Bool, Float64, Int32
 
 from onesided.core.folds import Groups
 from onesided.core.rng import numpy_generator
@@ -20,6 +22,10 @@ from onesided.metrics.intervals import placements
 
 RESAMPLES = 200
 """Draws of items; some two seconds for ten models of 40 000 items."""
+CELLS = 2**23
+"""Items times draws that are in memory at once, 32 MB for each array of them: all draws at once
+would be gigabytes for a million items."""
+SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 Scores = Float64[np.ndarray, "n"]
 Labelled = Bool[np.ndarray, "n"]
@@ -58,11 +64,17 @@ def optimism(
     """
     if len(scores) < 2:
         return 0.0
-    times = _draws(groups, numpy_generator(seed, "optimism"))
+    models = [_ranked(row, labelled) for row in scores]
     every = np.ones((1, len(labelled)), np.int32)
-    best = max(float(_weighted_auc(row, labelled, every)[0]) for row in scores)
-    inside = np.stack([_weighted_auc(row, labelled, times) for row in scores])
-    outside = np.stack([_weighted_auc(row, labelled, times == 0) for row in scores])
+    best = max(float(model.auc(every)[0]) for model in models)
+    drawn = [
+        [
+            np.stack([model.auc(counted) for model in models])
+            for counted in (times, (times == 0).astype(np.int32))
+        ]
+        for times in _draws(groups, numpy_generator(seed, "optimism"))
+    ]
+    inside, outside = (np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True))
     chosen = np.nan_to_num(inside, nan=-1.0).argmax(axis=0)
     elsewhere = outside[chosen, np.arange(RESAMPLES)]
     if np.isnan(elsewhere).all():
@@ -70,31 +82,57 @@ def optimism(
     return max(0.0, best - float(np.nanmean(elsewhere)))
 
 
-def _draws(groups: Groups, random: np.random.Generator) -> Int32[np.ndarray, "draws n"]:
-    """Return how often each item is drawn; as many groups are drawn as there are."""
+def _draws(groups: Groups, random: np.random.Generator) -> Iterator[Int32[np.ndarray, "draws n"]]:
+    """Yield how often each item is drawn, some draws at a time; the stream is that of all at once.
+
+    As many groups are drawn as there are.
+    """
     _, group_of = np.unique(groups, return_inverse=True)
     count = int(group_of.max()) + 1
-    drawn = random.integers(count, size=(RESAMPLES, count))
-    times = np.stack([np.bincount(row, minlength=count) for row in drawn])
-    return times.astype(np.int32)[:, group_of]
+    at_once = max(1, CELLS // len(groups))
+    for start in range(0, RESAMPLES, at_once):
+        drawn = random.integers(count, size=(min(at_once, RESAMPLES - start), count))
+        times = np.stack([np.bincount(row, minlength=count) for row in drawn])
+        yield times.astype(np.int32)[:, group_of]
 
 
-def _weighted_auc(
-    scores: Scores, labelled: Labelled, times: Shaped[np.ndarray, "draws n"]
-) -> Float64[np.ndarray, "draws"]:
-    """Return the proxy AUC in which item i counts `times[i]` times, for every draw.
+@dataclass(frozen=True)
+class _Ranked:
+    """Where the scores of a model put P among U; sorted once for all draws.
 
-    NaN for a draw without positives or without unlabelled items.
+    Attributes:
+        labelled: Which items are of P.
+        pool: The items of U, the lowest score first.
+        below: How many of U each positive outscores.
+        not_above: The same with ties.
     """
+
+    labelled: Labelled
+    pool: Int32[np.ndarray, "u"]
+    below: Int32[np.ndarray, "p"]
+    not_above: Int32[np.ndarray, "p"]
+
+    def auc(self, times: Int32[np.ndarray, "draws n"]) -> Float64[np.ndarray, "draws"]:
+        """Return the proxy AUC in which item i counts `times[i]` times, for every draw.
+
+        NaN for a draw without positives or without unlabelled items. The sums are of halves of
+        whole numbers, so they are exact in any order.
+        """
+        summed = np.zeros((len(times), len(self.pool) + 1), np.int32)
+        np.cumsum(times[:, self.pool], axis=1, out=summed[:, 1:])
+        weight = times[:, self.labelled]
+        wins = (weight * (summed[:, self.below] + summed[:, self.not_above]) / 2).sum(axis=1)
+        pairs = weight.sum(axis=1) * summed[:, -1].astype(np.float64)
+        missing = np.full(len(times), np.nan)
+        auc: np.ndarray = np.divide(wins, pairs, out=missing, where=pairs > 0)
+        return auc
+
+
+def _ranked(scores: Scores, labelled: Labelled) -> _Ranked:
     pool = np.flatnonzero(~labelled)
     pool = pool[np.argsort(scores[pool], kind="stable")]
-    below = np.searchsorted(scores[pool], scores[labelled], side="left")
-    not_above = np.searchsorted(scores[pool], scores[labelled], side="right")
-    summed = np.zeros((len(times), len(pool) + 1), np.int32)
-    np.cumsum(times[:, pool], axis=1, out=summed[:, 1:])
-    weight = times[:, labelled]
-    wins = (weight * (summed[:, below] + summed[:, not_above]) / 2).sum(axis=1)
-    pairs = weight.sum(axis=1) * summed[:, -1].astype(np.float64)
-    missing = np.full(len(times), np.nan)
-    auc: np.ndarray = np.divide(wins, pairs, out=missing, where=pairs > 0)
-    return auc
+    below, not_above = (
+        np.searchsorted(scores[pool], scores[labelled], side=side).astype(np.int32)
+        for side in SIDES
+    )
+    return _Ranked(labelled, pool.astype(np.int32), below, not_above)

@@ -133,20 +133,31 @@ def search_sentence(result: Json) -> str:
         return ""
     count = sum(int(number(row.get("tried")) or 1) for row in tried)
     words = str(won.get("words"))
-    kept = f"{words[:1].upper()}{words[1:]} was kept: "
     every = max(number(row.get("folds")) or 0.0 for row in tried)
     whole = [row for row in tried if number(row.get("folds")) == every] or tried
     best = max(whole, key=lambda row: number(row.get("proxy_auc")) or 0.0)
-    if best is won:
-        kept += "it has the highest proxy AUC."
+    if len(tried) == 1:
+        kept = f"{words[:1].upper()}{words[1:]} was kept."
+    elif best is won:
+        kept = f"{words[:1].upper()}{words[1:]} was kept: none of the others ranks better."
+    elif won.get("method") == "average":
+        kept = (
+            f"{words[:1].upper()}{words[1:]} was kept: these did equally well as far as can be "
+            "told, and their average is more reliable than the one that happened to be highest."
+        )
     else:
-        kept += (
-            f"it is simpler than {best.get('words')}, which is not better by more than chance "
-            "explains."
+        kept = (
+            f"A simple model did as well as a larger one: {words} was kept, because "
+            f"{best.get('words')} is not better by more than chance explains."
         )
     optimism = number(result.get("optimism")) or 0.0
+    lowered = (
+        f" Because the best of several is partly lucky, its proxy AUC is lowered by "
+        f"{100 * optimism:.1f} percentage points in the figures."
+    )
     return (
-        f"{count} models were tried, each on items that it was not trained on. {kept} Because the "
-        f"best of several is partly lucky, its proxy AUC is lowered by {optimism:.3f} in the "
-        "figures."
+        f"{count} models were tried, each on items that it was not trained on. {kept} No negative "
+        "was needed for that: if the labelled positives are typical, the model that ranks them "
+        "highest among unlabelled items also ranks positives highest among negatives."
+        f"{lowered if optimism else ''}"
     )

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from onesided.metrics.figure import Figure
 from onesided.metrics.registry import Assumption, assumption, entry
 
-BOUND = {"high": "at most about ", "low": "at least about "}
+BOUND = {"high": "at most ", "low": "at least "}
 BIASED = {
     "high": "biased high: the truth may also lie below the interval",
     "low": "biased low: the truth may also lie above the interval",
 }
 NOT_ESTIMATED = "not estimated"
+CANNOT_BE_TOLD = "cannot be told"
 
 
 def percent(share: float) -> str:
@@ -32,10 +33,21 @@ def number_text(name: str, number: int | float | None) -> str:
 
 
 def value_text(figure: Figure) -> str:
-    """Return the value; where the figure is biased, as a bound."""
+    """Return the value; the end of the interval as a bound where the figure is biased.
+
+    A value that may be wrong by more than its interval says is never shown as a number, and "at
+    most 100%" is no bound: there the interval stands alone.
+    """
     if figure.value is None:
         return NOT_ESTIMATED
-    return BOUND.get(figure.bias or "", "") + number_text(figure.name, figure.value)
+    if figure.is_vague:
+        return CANNOT_BE_TOLD
+    end = {"high": figure.high, "low": figure.low}.get(figure.bias or "")
+    if end in (0, 1) and not figure.is_free:
+        return interval_text(figure)
+    shown = number_text(figure.name, figure.value if end is None else end)
+    about = "about " if figure.bias and end is None else ""
+    return BOUND.get(figure.bias or "", "") + about + shown
 
 
 def interval_text(figure: Figure) -> str:
@@ -45,13 +57,23 @@ def interval_text(figure: Figure) -> str:
     return " to ".join(number_text(figure.name, end) for end in figure.interval)
 
 
+def cell_text(figure: Figure) -> str:
+    """Return value and interval for a cell of a table: `79.0% (70.1% to 85.0%)`, or a dash."""
+    if figure.value is None:
+        return "-"
+    between = interval_text(figure)
+    if not between:
+        return value_text(figure)
+    return between if figure.bias and not figure.is_vague else f"{value_text(figure)} ({between})"
+
+
 def bias_text(figure: Figure) -> str:
     """Return on which side the truth may lie, or nothing."""
     return BIASED.get(figure.bias or "", "")
 
 
 def full_value_text(figure: Figure) -> str:
-    """Return the value with interval and bias: `at most about 80.0% (70.0% to 90.0%, ...)`."""
+    """Return the value with interval and bias: `at most 90.0% (70.0% to 90.0%, ...)`."""
     if figure.value is None:
         return f"{NOT_ESTIMATED}: {figure.missing}" if figure.missing else NOT_ESTIMATED
     return value_text(figure) + _in_brackets(figure)
@@ -65,9 +87,20 @@ def _in_brackets(figure: Figure) -> str:
 
 
 def sentence(figure: Figure, *, interval: bool = False) -> str:
-    """Return what a figure means, as a sentence; "" for one that is not registered."""
-    said = entry(figure.name).sentence.format(value=value_text(figure))
-    return f"{said.removesuffix('.')}{_in_brackets(figure)}." if said and interval else said
+    """Return what a figure means, as a sentence; "" for one that is not registered.
+
+    A biased figure is a range in it, from the low end on: the first number is what one can
+    count on.
+    """
+    between = interval_text(figure)
+    if figure.is_vague:
+        return f"{entry(figure.name).label} {CANNOT_BE_TOLD}: {between} all fit what was measured."
+    biased = figure.bias is not None and bool(between)
+    said = entry(figure.name).sentence.format(value=between if biased else value_text(figure))
+    if not said or not interval:
+        return said
+    brackets = f" ({bias_text(figure)})" if biased else _in_brackets(figure)
+    return f"{said.removesuffix('.')}{brackets}."
 
 
 def missing_texts(figures: Iterable[Figure]) -> list[str]:
@@ -80,6 +113,15 @@ def missing_texts(figures: Iterable[Figure]) -> list[str]:
     return [
         f"Not estimated: {', '.join(labels)}. Reason: {why}." for why, labels in reasons.items()
     ]
+
+
+def assumptions_with_figures(figures: Iterable[Figure]) -> list[tuple[Assumption, list[str]]]:
+    """Return every assumption of these figures once, with the names of those that rest on it."""
+    names: dict[str, list[str]] = {}
+    for figure in figures:
+        for key in figure.assumes:
+            names.setdefault(key, []).append(figure.name)
+    return [(assumption(key), of) for key, of in names.items()]
 
 
 def assumptions_of(figures: Iterable[Figure]) -> list[Assumption]:

@@ -1,0 +1,107 @@
+"""Problems whose labelling is known: does the test keep its level, and see what it says it sees?"""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import binom
+
+from onesided.metrics.typical import DRAWS, Cells, Sample, Typical, _p, is_typical
+
+PRIOR, GAP = 0.3, 3.0
+
+
+def drawn(
+    seed: int, ratio: float, *, positives: int = 100, unlabelled: int = 600
+) -> tuple[Sample, Sample, np.ndarray]:
+    """Return P, U and the probabilities of U; one half of the positives is labelled more often."""
+    random = np.random.default_rng(seed)
+    hidden = random.random(unlabelled) < PRIOR
+    pool = random.standard_normal((unlabelled, 3))
+    pool[:, 0] += GAP * hidden
+    every = random.standard_normal((20 * positives, 3))
+    every[:, 0] += GAP
+    chance = np.where(every[:, 1] > 0, ratio, 1.0)
+    labelled = every[random.choice(len(every), positives, replace=False, p=chance / chance.sum())]
+    return Sample(_scores(labelled), labelled), Sample(_scores(pool), pool), _scores(pool)
+
+
+def _scores(samples: np.ndarray) -> np.ndarray:
+    return np.asarray(expit(GAP * samples[:, 0] - GAP**2 / 2 + np.log(PRIOR / (1 - PRIOR))))
+
+
+def rejected(ratio: float, problems: int, **sizes: int) -> float:
+    found = 0
+    for seed in range(problems):
+        positive, unlabelled, _ = drawn(seed, ratio, **sizes)
+        cells = Cells.of(unlabelled, PRIOR)
+        p = _p(
+            cells.counts(positive),
+            len(positive.scores),
+            cells.counts(unlabelled),
+            len(unlabelled.scores),
+            PRIOR,
+        )
+        found += p < 0.05
+    return found / problems
+
+
+def test_a_typical_p_is_rejected_no_more_often_than_the_level_says() -> None:
+    assert rejected(1, 200) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_power_grows_with_the_bias() -> None:
+    found = [rejected(ratio, 30, positives=200, unlabelled=2000) for ratio in (1, 4, 16)]
+    assert found[0] <= 0.1
+    assert found[0] < found[1] < found[2]
+    assert found[2] > 0.9
+
+
+def test_the_power_that_is_stated_is_the_power_that_it_has() -> None:
+    sizes = {"positives": 200, "unlabelled": 2000}
+    stated = []
+    for seed in range(3):
+        positive, unlabelled, probabilities = drawn(seed, 1, **sizes)
+        stated.append(is_typical(positive, unlabelled, probabilities, prior=PRIOR).power[4])
+    spread = 2 * np.sqrt(0.25 / 40 + 0.25 / (3 * DRAWS)) + 0.1  # of both, and of three pools
+    assert np.mean(stated) == pytest.approx(rejected(4, 40, **sizes), abs=spread)
+
+
+def slow_p(in_p: int, of_p: int, in_u: int, of_u: int, cells: int) -> float:
+    """Return the smallest level at which exact bounds contradict each other, by trying them."""
+    shares = np.linspace(0, 1, 4001)
+    for level in np.geomspace(1e-8, 1, 400):
+        error = level / (2 * cells)
+        low = shares[binom.sf(in_p - 1, of_p, shares) >= error].min() if in_p else 0.0
+        high = shares[binom.cdf(in_u, of_u, shares) >= error].max()
+        if PRIOR * low > high:
+            return float(level)
+    return 1.0
+
+
+@pytest.mark.parametrize(("in_p", "in_u"), [(60, 30), (45, 20), (30, 60), (0, 5), (80, 0)])
+def test_p_is_that_of_a_slow_search_over_levels(in_p: int, in_u: int) -> None:
+    others = (np.array([in_p, 1, 1]), 80, np.array([in_u, 300, 300]), 400)
+    found = _p(*others, PRIOR)
+    slow = slow_p(in_p, 80, in_u, 400, 3)
+    assert found == pytest.approx(slow, rel=0.15, abs=1e-7)
+
+
+def test_cells_are_levels_of_the_score_and_halves_above_them() -> None:
+    _, unlabelled, _ = drawn(0, 1)
+    cells = Cells.of(unlabelled, PRIOR)
+    counts = cells.counts(unlabelled)
+    assert counts[0] == pytest.approx(PRIOR * 600, abs=1)
+    assert counts[7] == pytest.approx(PRIOR * 300, abs=1)  # behind one level and its six halves
+    for level in (counts[:7], counts[7:]):
+        above, below = level[1:4], level[4:7]
+        assert (above + below == level[0]).all()
+        assert (np.abs(above - below) <= 1).all()
+
+
+def test_each_outcome_has_its_words() -> None:
+    strong, none = {2: 0.1, 4: 0.8, 8: 1.0}, {2: 0.0, 4: 0.0, 8: 0.1}
+    assert "P is not typical of all positives (p = 0.001)" in Typical(0.001, strong).sentence
+    assert "pusb and lbe" in Typical(0.001, none).sentence
+    assert "4 times 80%, 8 times 100%" in Typical(0.4, strong).sentence
+    assert "cannot be told from P and U" in Typical(0.4, none).sentence
+    assert "typical." not in Typical(0.4, none).sentence
