@@ -200,6 +200,7 @@ def test_nearest_suggests_or_lists() -> None:
     assert nearest("cifar", ["cifar10", "digits"]) == " Did you mean 'cifar10'?"
     assert nearest("xbd", ["digits", "cifar10"]) == " Known: cifar10, digits."
     assert nearest("NCPU", ["ncpu", "nnpu"]) == " Did you mean 'ncpu'?"
+    assert nearest("npcu", ["ncpu", "nnpu", "upu"]) == " Did you mean 'ncpu'?"
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,14 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from onesided.core.errors import ConfigError
 
 Settings = dict[str, Any]
+
+LARGEST = 2**63
+LONGEST_SHOWN = 200
 
 
 class Config(BaseModel):
@@ -33,6 +36,14 @@ class Config(BaseModel):
 
     renamed: ClassVar[Mapping[str, str]] = {}
     """Old names of settings, and their new names."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _fits_sixty_four_bits(cls, value: object) -> object:
+        """Refuse a whole number that neither torch nor a float could hold, in any setting."""
+        if isinstance(value, int) and abs(value) >= LARGEST:
+            raise ValueError("the number is absurdly large")
+        return value
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], where: str = "configuration") -> Self:
@@ -98,11 +109,17 @@ def merge(*layers: Mapping[str, Any]) -> Settings:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return ` Did you mean 'x'?` for the nearest known name, or the list of them."""
-    names = sorted(known)
-    close = difflib.get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
+    names, given = sorted(known), str(name).lower()
+    close = difflib.get_close_matches(given, names, n=len(names) or 1, cutoff=0.5)
     if close:
-        return f" Did you mean '{close[0]}'?"
+        # Letters in another order are a slip of the fingers; of equally near names it is this one.
+        best = max(close, key=lambda one: (_likeness(given, one), sorted(one) == sorted(given)))
+        return f" Did you mean '{best}'?"
     return f" Known: {', '.join(names)}."
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio()
 
 
 def dump_toml(settings: Mapping[str, Any]) -> str:
@@ -159,8 +176,17 @@ def _one_sentence(model: type[BaseModel], error: ValidationError, where: str) ->
         return f"{where}{table}: unknown setting '{location[-1]}'.{nearest(location[-1], known)}"
     message = first["msg"].removeprefix("Value error, ")
     given = first.get("input")
-    shown = "" if isinstance(given, Mapping) else f" Got {given!r}."
+    shown = "" if isinstance(given, Mapping) else f" Got {shortened(given)}."
     return f"{where}: {key}: {message.rstrip('.')}.{shown}"
+
+
+def shortened(value: object) -> str:
+    """Return a value as a message shows it; Python spells no number of thousands of digits."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def _model_at(model: type[BaseModel], location: list[str]) -> type[BaseModel]:

@@ -50,3 +50,15 @@ def same_content(rows: Shaped[np.ndarray, "n ..."]) -> Groups:
     whole = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
     _, number = np.unique(whole, return_inverse=True)
     return number.astype(np.int64)
+
+
+def joined_groups(first: Shaped[np.ndarray, "n"], second: Shaped[np.ndarray, "n"]) -> Groups:
+    """Return the finest groups in which both kinds of groups stay whole."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    _, one = np.unique(first, return_inverse=True)
+    _, two = np.unique(second, return_inverse=True)
+    size = int(one.max()) + int(two.max()) + 2
+    links = coo_array((np.ones(len(one)), (one, two + one.max() + 1)), shape=(size, size))
+    return connected_components(links, directed=False)[1][one].astype(np.int64)

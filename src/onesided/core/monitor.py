@@ -21,6 +21,10 @@ class Phase:
     def __call__(self, done: int, total: int | None) -> None:
         """Show that `done` of `total` are done."""
 
+    def embed(self, done: int, total: int) -> None:
+        """Show that `done` of `total` images have their features."""
+        self(done, total)
+
     def step(self, clock: "Clock") -> None:
         """Show a training step as a position in its stage."""
         self(clock.epoch * clock.steps + clock.step + 1, clock.epochs * clock.steps)

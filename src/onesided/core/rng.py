@@ -6,9 +6,12 @@ resumed run draws the numbers of an uninterrupted one, and two processes those o
 """
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:  # an exported model is ranked without torch
+    import torch
 
 Coordinate = int | str
 
@@ -19,8 +22,10 @@ def fingerprint(*coordinates: Coordinate) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
-def generator(seed: int, *coordinates: Coordinate) -> torch.Generator:
+def generator(seed: int, *coordinates: Coordinate) -> "torch.Generator":
     """Return a new torch generator for these coordinates; costs about 20 microseconds."""
+    import torch
+
     return torch.Generator().manual_seed(fingerprint(seed, *coordinates))
 
 

@@ -9,7 +9,7 @@ from onesided.core.errors import DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.problem.negatives import add_negatives, divide_negatives
 from onesided.data.problem.samples import Samples
-from onesided.data.problem.split import split_one_sided, whole_groups
+from onesided.data.problem.split import held_out_together, split_one_sided
 
 
 def samples_of(classes: np.ndarray, groups: np.ndarray | None) -> Samples:
@@ -32,7 +32,7 @@ def test_no_group_is_on_both_sides_and_both_hold_p_and_u(
     groups = np.random.default_rng(seed).integers(0, count, 400)
     samples = samples_of(classes, groups)
     labelled = classes == POSITIVE
-    held_out = whole_groups(samples, labelled, share=share, seed=seed)
+    held_out = held_out_together(samples, labelled, content=None, share=share, seed=seed)
     assert held_out is not None
     split = split_one_sided(
         samples,
@@ -61,11 +61,13 @@ def test_no_group_is_on_both_sides_and_both_hold_p_and_u(
 def test_without_groups_the_split_is_what_it_always_was() -> None:
     classes = np.where(np.arange(100) % 3 == 0, POSITIVE, UNKNOWN)
     samples = samples_of(classes, None)
-    assert whole_groups(samples, classes == POSITIVE, share=0.2, seed=0) is None
+    assert held_out_together(samples, classes == POSITIVE, content=None, share=0.2, seed=0) is None
 
 
 @pytest.mark.parametrize("groups", [np.zeros(60), np.arange(60) % 2])
 def test_groups_that_cannot_be_divided_are_refused(groups: np.ndarray) -> None:
     classes = np.where(np.arange(60) % 2 == 0, POSITIVE, UNKNOWN)
     with pytest.raises(DataError, match="groups cannot be divided"):
-        whole_groups(samples_of(classes, groups), classes == POSITIVE, share=0.2, seed=0)
+        held_out_together(
+            samples_of(classes, groups), classes == POSITIVE, content=None, share=0.2, seed=0
+        )

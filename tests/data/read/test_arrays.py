@@ -195,3 +195,24 @@ def test_unlabelled_images_equal_to_a_positive_are_counted_and_stay(
         content in among_positives for positive, content in items if not positive
     )
     assert len(read.notices) == (read.duplicates > 0)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.uint16])
+def test_whole_numbers_of_0_and_1_are_no_images_until_somebody_says_what_white_is(
+    dtype: type,
+) -> None:
+    masks: np.ndarray = np.random.default_rng(0).integers(0, 2, (20, 8, 8)).astype(dtype)
+    with pytest.raises(DataError, match="If 1 means white, multiply X by 255"):
+        from_arrays(masks, [1] * 10 + [0] * 10)
+    white = from_arrays(masks.astype(bool), [1] * 10 + [0] * 10).samples.values
+    assert set(np.unique(white)) == {0, 255}
+
+
+def test_floats_that_were_divided_by_255_twice_are_refused() -> None:
+    images = np.random.default_rng(0).random((20, 8, 8)) / 255
+    with pytest.raises(DataError, match="nearly black"):
+        from_arrays(images, [1] * 10 + [0] * 10)
+
+
+def test_black_images_are_images() -> None:
+    assert not from_arrays(np.zeros((20, 8, 8), np.uint8), [1] * 10 + [0] * 10).samples.values.any()

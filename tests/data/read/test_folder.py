@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from onesided.core.errors import DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
@@ -137,14 +138,22 @@ def test_content_that_is_positive_and_negative_is_a_contradiction(
         read_folders(positives, unlabelled, negatives)
 
 
-def test_repeats_within_a_folder_stay_and_are_noticed(positives: Path, unlabelled: Path) -> None:
+def test_repeats_within_a_folder_stay(positives: Path, unlabelled: Path) -> None:
     shutil.copy(positives / "1.png", positives / "again.png")
     shutil.copy(unlabelled / "10.png", unlabelled / "again.png")
     shutil.copy(unlabelled / "10.png", unlabelled / "once more.png")
     read = read_folders(positives, unlabelled)
     assert len(read.samples) == 14
     assert read.duplicates == 0
-    assert read.notices[0].startswith("3 files repeat")
+
+
+def test_an_unlabelled_image_that_was_encoded_again_from_a_positive_one_is_dropped(
+    positives: Path, unlabelled: Path
+) -> None:
+    Image.open(positives / "1.png").save(unlabelled / "again.bmp")
+    read = read_folders(positives, unlabelled)
+    assert read.duplicates == 1
+    assert not any("again" in name for name in read.samples.names)
 
 
 def test_the_same_folder_twice_leaves_nothing_unlabelled(positives: Path) -> None:

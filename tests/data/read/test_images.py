@@ -32,7 +32,22 @@ def test_images_come_in_the_order_of_the_list_with_name_and_digest(tmp_path: Pat
     assert decoded.kept == ("004.png", "003.png", "002.png", "001.png", "000.png")
     for file, values, digest in zip(backwards, decoded.values, decoded.digests, strict=True):
         np.testing.assert_array_equal(values, decode(file.path))
-        assert digest == hashlib.sha256(file.path.read_bytes()).hexdigest()
+        assert digest == hashlib.sha256(values.tobytes()).hexdigest()
+
+
+def test_the_digest_is_of_the_pixels_however_the_file_was_written(tmp_path: Path) -> None:
+    one = write_png(tmp_path / "one.png", seed=1)
+    Image.open(one).save(tmp_path / "two.bmp")
+    decoded = decode_all(find_images(tmp_path))
+    assert len(set(decoded.digests)) == 1
+
+
+def test_images_of_zeros_and_ones_are_refused_as_nearly_black(tmp_path: Path) -> None:
+    for seed in range(3):
+        mask = np.random.default_rng(seed).integers(0, 2, (8, 8), dtype=np.uint8)
+        Image.fromarray(mask).save(tmp_path / f"{seed}.png")
+    with pytest.raises(DataError, match=r"is above 1 of 255.*multiply all values by 255"):
+        decode_all(find_images(tmp_path))
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 128])
@@ -134,7 +149,7 @@ def test_an_absurdly_large_image_is_skipped_without_a_warning(
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 200)
     decoded = decode_all(files, tolerate=0.5)
     assert decoded.kept == ("a.png",)
-    assert "absurdly large" in decoded.skipped[0][1]
+    assert "more pixels than Pillow decodes" in decoded.skipped[0][1]
     assert not recwarn.list
 
 
@@ -212,6 +227,24 @@ def test_grey_among_colour_is_repeated_with_one_notice(tmp_path: Path) -> None:
     assert "grey0.png" in notice
 
 
+def test_one_grey_file_saved_as_colour_does_not_triple_the_others(tmp_path: Path) -> None:
+    for number in range(19):
+        write_png(tmp_path / f"{number}.png", seed=number, shape=(8, 8))
+    pixels = noise(9, 8, 8)
+    Image.fromarray(pixels).convert("RGBA").save(tmp_path / "layered.png")
+    decoded = decode_all(find_images(tmp_path))
+    assert decoded.values.shape[:2] == (20, 1)
+    assert decoded.notices == ()
+    assert np.array_equal(decoded.values[decoded.kept.index("layered.png"), 0], pixels)
+
+
+def test_one_file_of_real_colour_still_makes_all_of_them_colour(tmp_path: Path) -> None:
+    for number in range(19):
+        write_png(tmp_path / f"{number}.png", seed=number, shape=(8, 8))
+    write_png(tmp_path / "red.png", shape=(8, 8, 3))
+    assert decode_all(find_images(tmp_path)).values.shape[:2] == (20, 3)
+
+
 def test_only_grey_images_stay_grey_without_notice(tmp_path: Path) -> None:
     files = found(*(write_png(tmp_path / f"{row}.png", row, (8, 8)) for row in range(3)))
     decoded = decode_all(files)
@@ -253,11 +286,13 @@ def test_dark_16_bit_images_are_noticed(tmp_path: Path) -> None:
     assert decode_all(found(dark, bright)).notices == ()
 
 
-def test_progress_rises_to_the_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_counts_files_and_rises_to_their_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(images, "CHUNK", 4)
     steps: list[tuple[int, int]] = []
     decode_all(find_images(many(tmp_path, 10)), progress=lambda *step: steps.append(step))
-    assert steps == [(done, 20) for done in (4, 8, 10, 14, 18, 20)]
+    assert steps == [(done, 10) for done in (2, 4, 5, 7, 9, 10)]
 
 
 def test_sizes_and_formats_mix(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from onesided.core.errors import DataError
+from onesided.core.errors import ConfigError, DataError
 from onesided.data.read import picture
 from onesided.data.read.files import Unreadable
 from onesided.data.read.picture import Header, decode, read_header
@@ -270,9 +270,9 @@ def test_more_pixels_than_our_limit_are_refused(
     many.write_bytes(tiff_bytes(gradient(20, 20, 6), extra=(0, 0, 0)))
     monkeypatch.setattr(picture, "MAXIMUM_PIXELS", 399)
     for bomb in (path, many):
-        with pytest.raises(Unreadable, match=r"absurdly large.*20 x 20"):
+        with pytest.raises(Unreadable, match=r"too large.*20 x 20"):
             decode(bomb)
-        with pytest.raises(Unreadable, match="absurdly large"):
+        with pytest.raises(Unreadable, match="too large"):
             read_header(bomb)
     monkeypatch.setattr(picture, "MAXIMUM_PIXELS", 400)
     assert decode(path).shape == (1, 20, 20)
@@ -283,8 +283,27 @@ def test_more_pixels_than_pillow_allows_are_refused(
 ) -> None:
     path = write_png(tmp_path / "a.png", shape=(20, 20))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    with pytest.raises(Unreadable, match="absurdly large"):
+    with pytest.raises(Unreadable, match="too large"):
         decode(path)
+
+
+def test_a_large_image_can_be_allowed_and_the_message_says_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_png(tmp_path / "a.png", shape=(1200, 1000))
+    monkeypatch.setattr(picture, "MAXIMUM_PIXELS", 1_000_000)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 700_000)
+    with pytest.raises(Unreadable, match=r"is too large .* --largest-image 2\.$"):
+        decode(path)
+    with picture.reading_up_to(2):
+        assert decode(path).shape == (1, 1200, 1000)
+    assert (picture.MAXIMUM_PIXELS, Image.MAX_IMAGE_PIXELS) == (1_000_000, 700_000)
+
+
+@pytest.mark.parametrize("megapixels", [0, -1, float("nan"), float("inf"), 10**400])
+def test_an_impossible_largest_image_is_refused(megapixels: float) -> None:
+    with pytest.raises(ConfigError, match="millions of pixels"), picture.reading_up_to(megapixels):
+        pass
 
 
 def test_our_limit_is_below_the_one_at_which_pillow_warns() -> None:

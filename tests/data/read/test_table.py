@@ -263,6 +263,34 @@ def test_a_column_that_could_be_two_things_is_refused(
         read_table(table_of(tmp_path, "seen,label\n" + lines))
 
 
+def test_image_files_are_grouped_and_weighed_by_columns(folder: Path) -> None:
+    text = "path,label,Town,weight,lat\n"
+    for row, town in enumerate("abcab"):
+        label = "positive" if row < 2 else "unlabelled"
+        text += f"images/{row}.png,{label},{town},{row + 1},7\n"
+    table = table_of(folder, text)
+    read = read_table(table, group="town", sample_weight="weight")
+    assert read.samples.groups["town"].tolist() == list("abcab")
+    assert read.samples.weights is not None
+    assert read.samples.weights.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert "columns that were not used: lat." in " ".join(read.notices)
+    with pytest.raises(DataError, match="no column 'city' to group rows by"):
+        read_table(table, group="city")
+
+
+def test_a_column_of_weights_is_no_feature_and_holds_numbers_from_0_on(tmp_path: Path) -> None:
+    read = read_table(table_of(tmp_path, FEATURES), sample_weight="AGE")
+    assert read.samples.weights is not None
+    assert read.samples.weights.tolist() == [1.0, 2.0, 3.0]
+    assert "age" not in read.samples.feature_names
+    with pytest.raises(DataError, match=r"no column 'ago' of weights.*age"):
+        read_table(table_of(tmp_path, FEATURES), sample_weight="ago")
+    with pytest.raises(DataError, match="holds 'x', which is not a number"):
+        read_table(table_of(tmp_path, FEATURES.replace("2", "x")), sample_weight="age")
+    with pytest.raises(DataError, match="column 'age' holds -2 in row 1; a weight is"):
+        read_table(table_of(tmp_path, FEATURES.replace("2", "-2")), sample_weight="age")
+
+
 def test_rows_are_grouped_by_a_column_which_is_then_no_feature(tmp_path: Path) -> None:
     read = read_table(table_of(tmp_path, FEATURES), group="AGE")
     assert read.samples.groups["age"].tolist() == ["1", "2", "3"]

@@ -122,7 +122,7 @@ def test_parquet_files_that_cannot_be_meant_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="different lengths"):
         read_vector_file(parquet(tmp_path / "b.parquet", x=[[1.0], [1.0, 2.0]]))
     (tmp_path / "c.parquet").write_bytes(b"nonsense")
-    with pytest.raises(DataError, match="cannot be read as vectors"):
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
         read_vector_file(tmp_path / "c.parquet")
 
 

@@ -202,6 +202,7 @@ class Site:
     says_length: bool = True
     breaks_off_after: int | None = None
     status: int = 200
+    leads_to: str | None = None
     asked: list[str | None] = field(default_factory=list)
     port: int = 0
 
@@ -212,6 +213,10 @@ def _handler_of(site: Site) -> type[BaseHTTPRequestHandler]:
             asked = self.headers.get("Range")
             site.asked.append(asked)
             start = int(asked[len("bytes=") : -1]) if asked and site.honours_ranges else 0
+            if site.leads_to is not None:
+                self.send_response(302)
+                self.send_header("Location", site.leads_to)
+                return self.end_headers()
             if site.status != 200:
                 return self.send_error(site.status)
             if start >= len(site.contents):

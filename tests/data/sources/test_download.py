@@ -1,4 +1,5 @@
 import gzip
+import hashlib
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -92,6 +93,32 @@ def test_a_wrong_checksum_is_refused_and_what_was_there_stays(site: Site, tmp_pa
     assert list(tmp_path.iterdir()) == [old]
     site.contents = CONTENTS
     assert download(archive_at(site), tmp_path, silent).read_bytes() == CONTENTS
+
+
+def test_a_file_with_the_right_md5_and_another_sha256_is_refused(
+    site: Site, tmp_path: Path
+) -> None:
+    forged = replace(archive_at(site), sha256="0" * 64)
+    with pytest.raises(DataError, match=r"published checksum 0{64} and was discarded"):
+        download(forged, tmp_path, silent)
+    assert list(tmp_path.iterdir()) == []
+    right = replace(forged, sha256=hashlib.sha256(CONTENTS).hexdigest())
+    assert download(right, tmp_path, silent).read_bytes() == CONTENTS
+
+
+def test_an_address_without_https_is_not_asked(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"http://example\.org/set\.bin is not fetched: only https"):
+        download(Archive("http://example.org/set.bin", 1, "0" * 32), tmp_path, silent)
+
+
+@pytest.mark.parametrize("elsewhere", ["http://example.org/set.bin", "ftp://example.org/set.bin"])
+def test_a_redirect_away_from_https_is_not_followed(
+    site: Site, tmp_path: Path, elsewhere: str
+) -> None:
+    site.leads_to = elsewhere
+    with pytest.raises(DataNotFound, match=r"leads to .*, which is not https"):
+        download(archive_at(site), tmp_path, silent)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_login_page_is_not_taken_for_the_file(site: Site, tmp_path: Path) -> None:
@@ -201,7 +228,7 @@ def expected(
     files: Mapping[str, bytes], *, may_be_gzipped: bool = False
 ) -> tuple[ExpectedFile, ...]:
     return tuple(
-        ExpectedFile(name, len(contents), md5(contents), may_be_gzipped)
+        ExpectedFile(name, len(contents), md5(contents), may_be_gzipped=may_be_gzipped)
         for name, contents in files.items()
     )
 

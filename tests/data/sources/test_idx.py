@@ -94,7 +94,7 @@ def test_missing_files_are_named_with_all_four_addresses(tmp_path: Path) -> None
     with pytest.raises(DataNotFound) as raised:
         load_fashion_mnist(tmp_path)
     message = str(raised.value)
-    assert message.count("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/") == 4
+    assert message.count("https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/") == 4
     assert f"onesided data get fashion-mnist --root {tmp_path}" in message
     assert str(tmp_path / "fashion-mnist") in message
 

@@ -87,7 +87,7 @@ def test_missing_files_are_named_with_their_address(tmp_path: Path) -> None:
         load_stl10(tmp_path)
     message = str(raised.value)
     assert "train_X.bin, train_y.bin, test_X.bin, test_y.bin, unlabeled_X.bin" in message
-    assert "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz" in message
+    assert "https://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz" in message
 
 
 def test_the_inherited_cat_stays_among_the_positives() -> None:

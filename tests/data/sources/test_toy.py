@@ -50,10 +50,11 @@ def test_toys_are_not_in_the_list_for_people() -> None:
 def test_every_published_set_has_official_addresses_and_checksums() -> None:
     for entry in SOURCES.values():
         for layout in entry.layouts:
-            assert all(archive.address.startswith("http") for archive in layout.archives)
+            assert all(archive.address.startswith("https://") for archive in layout.archives)
             checksums = [archive.md5 for archive in layout.archives]
             checksums += [file.md5 for file in layout.files]
             assert all(len(bytes.fromhex(checksum)) == 16 for checksum in checksums)
             assert len(set(checksums)) == len(checksums)
+            assert all(len(bytes.fromhex(archive.sha256)) == 32 for archive in layout.archives)
     assert SOURCES["digits"].archives == ()
     assert len(SOURCES["fashion-mnist"].archives) == 4

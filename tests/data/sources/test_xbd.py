@@ -13,7 +13,10 @@ from sklearn.metrics import roc_auc_score
 
 from onesided.core.errors import DataError, DataNotFound, MissingLibrary
 from onesided.core.labels import POSITIVE
+from onesided.data.problem.dataset import PUSplit
+from onesided.data.problem.samples import Source
 from onesided.data.problem.split import SplitRecipe, split_source
+from onesided.data.read.picture import decode
 from onesided.data.read.polygons import cut
 from onesided.data.sources import SOURCES
 from onesided.data.sources.download import PreparedFiles
@@ -303,20 +306,24 @@ def test_crops_are_mapped_and_not_read(place: str, tmp_path: Path) -> None:
     assert train.names[0] == f"{event.buildings[0].tile}/{event.buildings[0].name}"
 
 
+def small_split(source: Source, grouping: str | None) -> PUSplit:
+    recipe = SplitRecipe(
+        positive_classes=SOURCES["xbd"].positive_classes,
+        positives=10,
+        unlabelled=20,
+        prior=0.4,
+        grouping=grouping,
+    )
+    return split_source(source, recipe)
+
+
 def test_neighbours_are_kept_together_where_people_ask_for_it(tmp_path: Path) -> None:
     write_xbd_event(tmp_path, seed=0, tiles=10, buildings_per_tile=9, size=96)
     prepared(tmp_path)
-    source, entry = load_xbd(tmp_path), SOURCES["xbd"]
+    source = load_xbd(tmp_path)
 
     def split(grouping: str | None) -> tuple[set[str], set[str]]:
-        recipe = SplitRecipe(
-            positive_classes=entry.positive_classes,
-            positives=10,
-            unlabelled=20,
-            prior=0.4,
-            grouping=grouping,
-        )
-        made = split_source(source, recipe)
+        made = small_split(source, grouping)
         assert made.test is not None
         assert (made.train.truth[made.train.labelled] == POSITIVE).all()
         return tiles_of(made.train.names), tiles_of(made.test.names)
@@ -329,6 +336,48 @@ def test_neighbours_are_kept_together_where_people_ask_for_it(tmp_path: Path) ->
     assert len(tested) == 4
     trained, tested = split(None)
     assert trained & tested
+
+
+def test_the_publishers_parts_stay_apart_unless_they_are_pooled(tmp_path: Path) -> None:
+    for number, part in enumerate(("train", "tier3", "test", "hold")):
+        write_xbd_event(
+            tmp_path,
+            seed=number,
+            tiles=3,
+            buildings_per_tile=9,
+            size=96,
+            event=f"flood-{part}",
+            split=part,
+        )
+    prepared(tmp_path)
+    source, entry = load_xbd(tmp_path), SOURCES["xbd"]
+
+    def events(grouping: str | None) -> tuple[set[str], set[str]]:
+        made = small_split(source, grouping)
+        assert made.test is not None
+        names = (made.train.names, made.test.names)
+        trained, tested = ({name.partition("_")[0] for name in each} for each in names)
+        return trained, tested
+
+    assert events(None) == ({"flood-train", "flood-tier3"}, {"flood-test"})
+    trained, tested = events(entry.paper_grouping)
+    assert "flood-test" in trained
+    assert "flood-hold" in tested
+
+
+def test_tiles_may_be_georeferenced_copies(tmp_path: Path) -> None:
+    event = write_xbd_event(tmp_path, seed=1, tiles=1, buildings_per_tile=4, size=64, split="tier1")
+    before = find_tiles(tmp_path)[0]
+    (png,) = event.images
+    with Image.open(png) as picture:
+        picture.save(png.with_suffix(".tif"))
+    pixels = decode(png, channels=3)
+    png.unlink()
+    (tile,) = find_tiles(tmp_path)
+    assert tile.image == before.image.with_suffix(".tif")
+    assert tile.part == "tier1"
+    np.testing.assert_array_equal(decode(tile.image, channels=3), pixels)
+    assert prepared(tmp_path).counts["crops"] == 4
 
 
 def test_the_papers_numbers_are_the_defaults() -> None:

@@ -95,10 +95,11 @@ def shown_row(columns: Sequence[Column], cells: Sequence[Cell]) -> str:
     if len(columns) == 1 and columns[0].kind == "text":
         return str(cells[0] or "")
     pairs = zip(columns, cells, strict=True)
-    return " · ".join(f"{column.name}: {_shown(column, cell)}" for column, cell in pairs)
+    return " · ".join(f"{column.name}: {shown_cell(column, cell)}" for column, cell in pairs)
 
 
-def _shown(column: Column, cell: Cell) -> str:
+def shown_cell(column: Column, cell: Cell) -> str:
+    """Return a cell of a raw row as people read it."""
     if cell is None or isinstance(cell, str):
         return cell or "?"
     if math.isnan(cell):

@@ -4,7 +4,8 @@
 |---|---|
 | number, boolean, date | itself, the median for a gap; and 1 for a gap, if training rows had some |
 | category | 1 for its value; rare and unknown values share a place; and 1 for a gap |
-| text | TF-IDF of its words, projected on the directions that vary most (LSA) |
+| text | TF-IDF of its words, projected on the directions that vary most (LSA); or the vector of a
+pretrained encoder (`nets.sentences`) |
 
 Numbers are not standardised here: networks and linear models do that themselves. A fitted
 encoder is words and arrays, so a model file can hold it without executing anything.
@@ -18,18 +19,26 @@ from typing import Self
 
 import numpy as np
 from jaxtyping import Float32, Int64, Shaped
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from onesided.core.config import Config
 from onesided.core.errors import CheckpointError, DataError
 from onesided.data.columns.cells import NUMERIC, Column
 from onesided.data.columns.texts import TextVectors, fit_texts
+from onesided.nets.sentences import SentenceEncoder, load_sentence_encoder
 
 FEWEST_ROWS = 3
 """Training rows that a value of a category needs for a place of its own."""
 MOST_VALUES = 50
 """Places of their own in one category: the commonest values have them."""
 FILL = "fill"
+PRETRAINED = ("encoder", "content")
+"""Settings of a column whose texts a pretrained encoder reads."""
 
 
 class EncodedColumn(Column):
@@ -45,6 +54,17 @@ class EncodedColumn(Column):
     """Words of a text that count."""
     directions: int = Field(default=0, ge=0)
     """Numbers that a text becomes."""
+    encoder: str = ""
+    """The pretrained encoder of a text, such as hf:FOLDER; empty where its words are counted."""
+    content: str = ""
+    """Hash of that encoder."""
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_used(
+        self, serialise: SerializerFunctionWrapHandler
+    ) -> dict[str, object]:
+        fields: dict[str, object] = serialise(self)
+        return {name: value for name, value in fields.items() if value or name not in PRETRAINED}
 
     @model_validator(mode="after")
     def _check_words(self) -> Self:
@@ -93,10 +113,12 @@ class Encoder:
         description: The columns.
         arrays: `fill`, what stands for a gap in each numeric column (0 in others); and for the
             text in column i `idf.i` and `components.i`.
+        sentences: The pretrained encoder of texts, where one reads them; None loads it by name.
     """
 
     description: EncoderDescription
     arrays: Mapping[str, np.ndarray]
+    sentences: SentenceEncoder | None = None
 
     def __post_init__(self) -> None:
         expected: dict[str, tuple[int, ...]] = {FILL: (len(self.description.columns),)}
@@ -153,15 +175,21 @@ class Encoder:
         return [
             (index, column)
             for index, column in enumerate(self.description.columns)
-            if column.kind == "text" and column.directions
+            if column.kind == "text" and column.directions and not column.encoder
         ]
+
+    def _sentences(self, column: EncodedColumn) -> SentenceEncoder:
+        return self.sentences or load_sentence_encoder(column.encoder, column.content)
 
     def _part(self, index: int, cells: np.ndarray) -> Float32[np.ndarray, "n part"]:
         column = self.columns[index]
         if column.kind == "text":
+            texts = [cell or "" for cell in cells]
+            if column.encoder:
+                return self._sentences(column).vectors(texts)
             if not column.directions:
                 return np.empty((len(cells), 0), np.float32)
-            return self._vectors[index].transform([cell or "" for cell in cells])
+            return self._vectors[index].transform(texts)
         if column.kind == "category":
             return _one_hot(column, cells)
         numbers = cells.astype(np.float64)
@@ -172,9 +200,20 @@ class Encoder:
 
 
 def fit_encoder(
-    columns: Sequence[Column], rows: Shaped[np.ndarray, "n columns"], *, seed: int
+    columns: Sequence[Column],
+    rows: Shaped[np.ndarray, "n columns"],
+    *,
+    seed: int,
+    sentences: SentenceEncoder | None = None,
 ) -> Encoder:
-    """Return an encoder fitted to these rows; `seed` is for the directions of texts."""
+    """Return an encoder fitted to these rows.
+
+    Args:
+        columns: In the order of the cells of a row.
+        rows: Those that are trained on.
+        seed: For the directions of texts.
+        sentences: The pretrained encoder that reads texts instead; it is not fitted to anything.
+    """
     encoded: list[EncodedColumn] = []
     arrays = {FILL: np.zeros(len(columns))}
     for index, column in enumerate(columns):
@@ -187,6 +226,9 @@ def fit_encoder(
             encoded.append(EncodedColumn(**plain, gaps=gaps))
         elif column.kind == "category":
             encoded.append(_fit_category(plain, cells))
+        elif sentences is not None:
+            what = {"encoder": sentences.name, "content": sentences.content}
+            encoded.append(EncodedColumn(**plain, directions=sentences.width, **what))
         else:
             fitted = fit_texts([cell or "" for cell in cells], seed=seed, name=column.name)
             directions = len(fitted.components)
@@ -200,7 +242,7 @@ def fit_encoder(
             "The texts share no words, so there is nothing to learn from them. Give more of them, "
             "or columns of another kind."
         )
-    return Encoder(description, arrays)
+    return Encoder(description, arrays, sentences)
 
 
 def _fit_category(plain: dict[str, object], cells: np.ndarray) -> EncodedColumn:

@@ -8,7 +8,7 @@ from math import prod
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Int64, Shaped
+from jaxtyping import Bool, Float64, Int64, Shaped
 
 from onesided.core.labels import POSITIVE, UNKNOWN
 from onesided.data.problem.samples import ImageKind, Samples
@@ -59,7 +59,11 @@ class PUDataset:
 
     `truth` is for evaluation and for methods that declare the need; it may be UNKNOWN.
     `negative` marks rows known to be negative; None where there are none. `groups` says which
-    rows belong together, so that no fold may separate them; None where nobody said.
+    rows belong together, so that no fold may separate them; None where nobody said. `weights` says
+    how much each row counts in training; None where all count the same. `content` has one number
+    for all rows that show the same thing, also in the other parts of a problem; None where all
+    differ. `found` marks labelled rows that a review found: they teach, but figures do not count
+    them, because a model chose which items people looked at; None where there are none.
     """
 
     values: Selection
@@ -68,6 +72,9 @@ class PUDataset:
     names: tuple[str, ...]
     negative: Bool[np.ndarray, "n"] | None = None
     groups: Shaped[np.ndarray, "n"] | None = None
+    weights: Float64[np.ndarray, "n"] | None = None
+    content: Int64[np.ndarray, "n"] | None = None
+    found: Bool[np.ndarray, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -76,6 +83,20 @@ class PUDataset:
     def unlabelled(self) -> Bool[np.ndarray, "n"]:
         """Rows without any label: neither positive nor known to be negative."""
         return ~self.labelled if self.negative is None else ~(self.labelled | self.negative)
+
+    def some(self, rows: Int64[np.ndarray, "m"]) -> "PUDataset":
+        """Return these rows alone."""
+        return PUDataset(
+            values=Selection(self.values.pool, self.values.index[rows]),
+            labelled=self.labelled[rows],
+            truth=self.truth[rows],
+            names=tuple(self.names[row] for row in rows),
+            negative=at_rows(self.negative, rows),
+            groups=at_rows(self.groups, rows),
+            weights=at_rows(self.weights, rows),
+            content=at_rows(self.content, rows),
+            found=at_rows(self.found, rows),
+        )
 
 
 @dataclass(frozen=True)
@@ -86,19 +107,32 @@ class LabelledDataset:
     truth: Int64[np.ndarray, "n"]
     names: tuple[str, ...]
     groups: Shaped[np.ndarray, "n"] | None = None
+    weights: Float64[np.ndarray, "n"] | None = None
+    content: Int64[np.ndarray, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
 
-def _hash_of(selections: Iterable[Selection]) -> str:
-    """Return a hash of all values, read in chunks of at most 4096 rows and 64 MiB."""
+def at_rows(values: np.ndarray | None, rows: np.ndarray | slice) -> np.ndarray | None:
+    """Return the values of these rows, where there are any."""
+    return None if values is None else values[rows]
+
+
+def _hash_of(selections: Iterable[Selection], *others: np.ndarray | None) -> str:
+    """Return a hash of all values, read in chunks of at most 4096 rows and 64 MiB.
+
+    `others` are further arrays that count; one that is None leaves the hash as it is.
+    """
     digest = hashlib.sha256()
     for values in selections:
         # Four bytes for each number, as vectors have; images have one.
         rows = max(1, min(4096, 2**26 // max(1, 4 * prod(values.sample_shape))))
         for start in range(0, len(values), rows):
             digest.update(bytes_of(values.take(slice(start, start + rows))))
+    for array in others:
+        if array is not None:
+            digest.update(bytes_of(array))
     return digest.hexdigest()
 
 
@@ -152,11 +186,11 @@ class PUSplit:
         return digest.hexdigest()
 
     def content_hash(self) -> str:
-        """Return a hash of all values trained on: the same names may hold other images.
+        """Return a hash of all values and weights trained on: the same names may hold other images.
 
         It takes about a second for each gigabyte.
         """
-        return _hash_of([self.train.values])
+        return _hash_of([self.train.values], self.train.weights)
 
     def held_out_hash(self, negatives: LabelledDataset | None = None) -> str:
         """Return a hash of all other values: held-out P and U, the clean set, the test part.

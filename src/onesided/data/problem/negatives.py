@@ -6,14 +6,22 @@ was at hand. So they are never mixed into U, and only a method that declares
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int64
 
 from onesided.core.errors import DataError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.core.rng import numpy_generator
-from onesided.data.problem.dataset import LabelledDataset, PUDataset, PUSplit, Selection
+from onesided.data.problem.content import first_of_each
+from onesided.data.problem.dataset import (
+    LabelledDataset,
+    PUDataset,
+    PUSplit,
+    Selection,
+    at_rows,
+)
 from onesided.data.problem.samples import Samples
 
 MOST_HELD_OUT = 5000
@@ -36,20 +44,23 @@ def divide_negatives(
     held_out_share: float,
     seed: int,
     held_out: Bool[np.ndarray, "n"] | None = None,
+    content: Int64[np.ndarray, "n"] | None = None,
 ) -> KnownNegatives | None:
     """Hold the same share out of the known negatives as of P and U; None where there are none.
 
-    `held_out` marks the samples to hold out, where whole groups are.
+    `held_out` marks the samples to hold out, where whole groups or contents are; `content` is
+    that of the samples, see `PUDataset`.
     """
+    known = partial(_known, samples, content)
     rows = np.flatnonzero(samples.classes == NEGATIVE)
     if not len(rows):
         return None
     rows = numpy_generator(seed, "known-negatives").permutation(rows)
     if held_out is not None:
         kept = ~held_out[rows]
-        return KnownNegatives(_known(samples, rows[kept]), _known(samples, rows[~kept]))
+        return KnownNegatives(known(rows[kept]), known(rows[~kept]))
     out = min(round(len(rows) * held_out_share), MOST_HELD_OUT)
-    return KnownNegatives(_known(samples, rows[out:]), _known(samples, rows[:out]))
+    return KnownNegatives(known(rows[out:]), known(rows[:out]))
 
 
 def joined(first: LabelledDataset, second: LabelledDataset) -> LabelledDataset:
@@ -59,7 +70,9 @@ def joined(first: LabelledDataset, second: LabelledDataset) -> LabelledDataset:
         Selection(first.values.pool, np.concatenate([first.values.index, second.values.index])),
         np.concatenate([first.truth, second.truth]),
         first.names + second.names,
-        _both(first.groups, second.groups),
+        both(first.groups, second.groups),
+        both(first.weights, second.weights),
+        both(first.content, second.content),
     )
 
 
@@ -71,12 +84,31 @@ def add_negatives(split: PUSplit, negatives: LabelledDataset) -> PUSplit:
     train = split.train
     if not len(negatives):
         return split
-    known = LabelledDataset(train.values, train.truth, train.names, train.groups)
+    known = LabelledDataset(
+        train.values, train.truth, train.names, train.groups, train.weights, train.content
+    )
     both = joined(known, negatives)
     negative = np.arange(len(both)) >= len(train)
     labelled = np.concatenate([train.labelled, np.zeros(len(negatives), dtype=bool)])
-    whole = PUDataset(both.values, labelled, both.truth, both.names, negative, both.groups)
+    whole = PUDataset(
+        both.values,
+        labelled,
+        both.truth,
+        both.names,
+        negative,
+        both.groups,
+        both.weights,
+        both.content,
+    )
     return replace(split, train=whole)
+
+
+def not_trained_on(negatives: LabelledDataset, train: PUDataset) -> LabelledDataset:
+    """Return the negatives that show nothing that is trained on, each content once."""
+    if negatives.content is None or train.content is None:
+        return negatives
+    fresh = ~np.isin(negatives.content, train.content)
+    return _part(negatives, np.flatnonzero(first_of_each(negatives.content, fresh)))
 
 
 def clean_from_negatives(
@@ -98,43 +130,45 @@ def clean_from_negatives(
             f"{len(negatives)} negatives and {len(rows)} positives to train on. Give more with -n."
         )
     taken = rows[:count]
-    positives = _rows_of(split.train, taken)
+    positives = split.train.some(taken)
     clean = joined(
         LabelledDataset(
-            positives.values, np.full(count, POSITIVE), positives.names, positives.groups
+            positives.values,
+            np.full(count, POSITIVE),
+            positives.names,
+            positives.groups,
+            positives.weights,
+            positives.content,
         ),
-        _part(negatives, slice(0, count)),
+        _part(negatives, np.arange(count)),
     )
     rest = np.setdiff1d(np.arange(len(split.train)), taken)
-    kept = replace(split, train=_rows_of(split.train, rest), clean=clean)
-    return kept, _part(negatives, slice(count, None))
+    kept = replace(split, train=split.train.some(rest), clean=clean)
+    return kept, _part(negatives, np.arange(count, len(negatives)))
 
 
-def _known(samples: Samples, rows: np.ndarray) -> LabelledDataset:
-    names = tuple(samples.names[row] for row in rows)
-    truth, groups = np.full(len(rows), NEGATIVE), _of_rows(samples.own_groups, rows)
-    return LabelledDataset(Selection(samples.values, rows), truth, names, groups)
-
-
-def _part(data: LabelledDataset, rows: slice) -> LabelledDataset:
-    chosen = Selection(data.values.pool, data.values.index[rows])
-    return LabelledDataset(chosen, data.truth[rows], data.names[rows], _of_rows(data.groups, rows))
-
-
-def _rows_of(data: PUDataset, rows: np.ndarray) -> PUDataset:
-    return PUDataset(
-        Selection(data.values.pool, data.values.index[rows]),
-        data.labelled[rows],
-        data.truth[rows],
-        tuple(data.names[row] for row in rows),
-        _of_rows(data.negative, rows),
-        _of_rows(data.groups, rows),
+def _known(samples: Samples, content: np.ndarray | None, rows: np.ndarray) -> LabelledDataset:
+    return LabelledDataset(
+        Selection(samples.values, rows),
+        np.full(len(rows), NEGATIVE),
+        tuple(samples.names[row] for row in rows),
+        at_rows(samples.own_groups, rows),
+        at_rows(samples.weights, rows),
+        at_rows(content, rows),
     )
 
 
-def _of_rows(values: np.ndarray | None, rows: np.ndarray | slice) -> np.ndarray | None:
-    return None if values is None else values[rows]
+def _part(data: LabelledDataset, rows: np.ndarray) -> LabelledDataset:
+    return LabelledDataset(
+        Selection(data.values.pool, data.values.index[rows]),
+        data.truth[rows],
+        tuple(data.names[row] for row in rows),
+        at_rows(data.groups, rows),
+        at_rows(data.weights, rows),
+        at_rows(data.content, rows),
+    )
 
 
-def _both(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+def both(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    """Return two arrays one after the other; None where one of them is missing."""
     return None if first is None or second is None else np.concatenate([first, second])

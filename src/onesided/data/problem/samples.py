@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 
 from onesided.core.errors import DataError
 from onesided.data.columns.cells import Column
 
 ImageKind = Literal["photograph", "remote", "digit", "vector"]
 """What augmentation may do: a flipped 6 is no digit, and radar has no colour."""
+NEARLY_BLACK = 2
+"""Images whose highest value of 255 is no higher hold 0 and 1, or were divided by 255 twice."""
 CHUNK_ITEMS = 1024
 """Most items in memory at a time; a kill loses no more."""
 CHUNK_BYTES = 2**24
@@ -35,6 +37,7 @@ class Samples:
         groups: Kind of group (tile, event) to the group of each item; may be empty.
         feature_names: Of the numbers of a vector, in their order; may be empty.
         columns: Of raw rows, in their order; empty where the values are images or vectors.
+        weights: How much each item counts in training; None where all count the same.
     """
 
     values: np.ndarray
@@ -46,6 +49,7 @@ class Samples:
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     feature_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
+    weights: Float64[np.ndarray, "n"] | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim == 4 and self.values.dtype != np.uint8:
@@ -86,7 +90,8 @@ class Source:
 
     `unlabelled` is set where the publisher provides a part without classes (STL-10), and
     `train_share` where there is no test part: a split then trains on that share of the
-    samples and tests on the rest.
+    samples and tests on the rest. `side` is set where the publisher divides samples that are
+    all in `train`: "train", "test", or "apart" for a part that is kept for a last check.
     """
 
     train: Samples
@@ -94,6 +99,7 @@ class Source:
     unlabelled: Samples | None = None
     files: tuple[Path, ...] = field(default=())
     train_share: float | None = None
+    side: np.ndarray | None = None
 
 
 def chunk_length(sample_shape: tuple[int, ...]) -> int:

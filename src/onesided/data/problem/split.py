@@ -18,11 +18,12 @@ from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Int64, Shaped
 from pydantic import Field, model_validator
 
 from onesided.core.config import Config
 from onesided.core.errors import ConfigError, DataError
+from onesided.core.folds import joined_groups
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.problem.dataset import (
     Joined,
@@ -31,12 +32,15 @@ from onesided.data.problem.dataset import (
     PUSplit,
     Scenario,
     Selection,
+    at_rows,
 )
 from onesided.data.problem.samples import Samples, Source
 
 MINIMUM_POSITIVES = 10
 MOST_POSITIVES, MOST_UNLABELLED = 1000, 5000
 """Most samples that are held out of people's own: a tenth of a million is needless work."""
+POOLED = "pooled"
+"""The grouping that ignores the publisher's division: all samples together, one by one."""
 GROUP_DRAWS = 100
 """How often groups are drawn until both sides hold positives and unlabelled samples."""
 _Deal = Callable[[int, int], PUDataset]
@@ -64,7 +68,8 @@ class SplitRecipe(Config):
     """How P and U were drawn."""
     grouping: str | None = None
     """Kind of group, such as tile or event, that is never both trained and tested on; for data
-    sets without a test part. Left out: divided sample by sample, as in the paper."""
+    sets without a test part. Left out: the publisher's division where there is one, else sample
+    by sample. `pooled` is always sample by sample, as in the paper."""
     seed: int = 57
     """Seed of the split, apart from the run's seed: repeats share one split, as in the paper."""
 
@@ -136,24 +141,18 @@ def split_one_sided(
     test: LabelledDataset | None = None,
     fewest: int = MINIMUM_POSITIVES,
     held_out: Bool[np.ndarray, "n"] | None = None,
+    content: Int64[np.ndarray, "n"] | None = None,
 ) -> PUSplit:
     """Hold a share of people's own P and U out for evaluation; train on the rest.
 
     Known negatives are not in U. `test` is the caller's test part, or None. Fewer positives
     or unlabelled samples than `fewest` are refused. `held_out` marks the samples to hold out,
-    see `whole_groups`; None draws a share of P and of U.
+    see `held_out_together`; None draws a share of P and of U. `content` is that of the samples,
+    see `PUDataset`.
     """
     positives = np.flatnonzero(labelled)
     unlabelled = np.flatnonzero(~labelled & (samples.classes == UNKNOWN))
-    if len(positives) < fewest:
-        raise DataError(
-            f"{len(positives)} positives are too few to learn from; at least {fewest} are "
-            "needed, and fifty or more are better. Label some more."
-        )
-    if len(unlabelled) < fewest:
-        raise DataError(
-            f"{len(unlabelled)} unlabelled samples are too few; at least {fewest} are needed."
-        )
+    _check_enough(samples, positives, unlabelled, content, fewest)
     random = _legacy_generator(seed)
     positives, unlabelled = random.permutation(positives), random.permutation(unlabelled)
     out_p = min(round(len(positives) * held_out_share), MOST_POSITIVES)
@@ -168,7 +167,15 @@ def split_one_sided(
             [unlabelled[held_out[unlabelled]], unlabelled[~held_out[unlabelled]]]
         )
         out_p, out_u = int(held_out[positives].sum()), int(held_out[unlabelled].sum())
-    part = partial(_pu, samples.values, samples.names, samples.classes, groups=samples.own_groups)
+    part = partial(
+        _pu,
+        samples.values,
+        samples.names,
+        samples.classes,
+        groups=samples.own_groups,
+        weights=samples.weights,
+        content=content,
+    )
     return PUSplit(
         train=part(positives[out_p:], unlabelled[out_u:]),
         test=test,
@@ -179,17 +186,97 @@ def split_one_sided(
     )
 
 
-def whole_groups(
-    samples: Samples, labelled: Bool[np.ndarray, "n"], *, share: float, seed: int
+def _check_enough(
+    samples: Samples,
+    positives: np.ndarray,
+    unlabelled: np.ndarray,
+    content: np.ndarray | None,
+    fewest: int,
+) -> None:
+    """Refuse too few positives or unlabelled samples; copies of an image or text are one."""
+    # Equal rows of a table may be different things: two people of one age and town.
+    distinguished = samples.values.ndim == 4 or any(one.kind == "text" for one in samples.columns)
+    for rows, what, remedy in (
+        (positives, "positives", "are needed, and fifty or more are better. Label some more."),
+        (unlabelled, "unlabelled samples", "are needed."),
+    ):
+        learned = " to learn from" if what == "positives" else ""
+        if len(rows) < fewest:
+            raise DataError(f"{len(rows)} {what} are too few{learned}; at least {fewest} {remedy}")
+        if content is None or not distinguished:
+            continue
+        count = len(np.unique(content[rows]))
+        if count < fewest:
+            raise DataError(
+                f"Only {count} of the {len(rows)} {what} differ, the others are copies: too few"
+                f"{learned}; at least {fewest} {remedy}"
+            )
+
+
+def held_out_together(
+    samples: Samples,
+    labelled: Bool[np.ndarray, "n"],
+    *,
+    content: Int64[np.ndarray, "n"] | None,
+    share: float,
+    seed: int,
 ) -> Bool[np.ndarray, "n"] | None:
-    """Return which samples to hold out so that every group is whole; None without groups.
+    """Return which samples to hold out so that every group and every content is on one side.
+
+    None where there are no groups and all samples differ: any share will do.
+    """
+    groups = samples.own_groups
+    if not share or (groups is None and content is None):
+        return None
+    if groups is None:
+        assert content is not None
+        return whole_contents(samples, labelled, content, share=share, seed=seed)
+    if content is not None:
+        groups = joined_groups(groups, content)
+    return whole_groups(samples, labelled, groups, share=share, seed=seed)
+
+
+def whole_contents(
+    samples: Samples,
+    labelled: Bool[np.ndarray, "n"],
+    content: Int64[np.ndarray, "n"],
+    *,
+    share: float,
+    seed: int,
+) -> Bool[np.ndarray, "n"]:
+    """Return which samples to hold out: a share of the contents of P, of U, of known negatives.
+
+    What shows the same thing is on one side; P decides, then U. Nothing is held out where too few
+    contents differ to hold out some of P and some of U.
+    """
+    random = _legacy_generator(seed)
+    decided: np.ndarray = np.zeros(0, np.int64)
+    out: list[np.ndarray] = []
+    kinds = (labelled, ~labelled & (samples.classes == UNKNOWN), samples.classes == NEGATIVE)
+    for kind, most in zip(kinds, (MOST_POSITIVES, MOST_UNLABELLED, MOST_UNLABELLED), strict=True):
+        own = np.setdiff1d(content[kind], decided)
+        taken = random.permutation(own)[: min(round(len(own) * share), most)]
+        out.append(taken)
+        decided = np.concatenate([decided, own])
+    held_out = np.isin(content, np.concatenate(out))
+    if not all((held_out & kind).any() for kind in kinds[:2]):
+        return np.zeros(len(content), bool)  # one of the two alone measures nothing
+    return held_out
+
+
+def whole_groups(
+    samples: Samples,
+    labelled: Bool[np.ndarray, "n"],
+    groups: Shaped[np.ndarray, "n"],
+    *,
+    share: float,
+    seed: int,
+) -> Bool[np.ndarray, "n"]:
+    """Return which samples to hold out so that every group is whole.
 
     The groups are drawn in a random order, and the first ones are held out: as many as bring
     the shares of P and of U nearest to `share`. Both sides hold positives and unlabelled samples.
     """
-    groups = samples.own_groups
-    if groups is None or not share:
-        return None
     names, group_of = np.unique(groups, return_inverse=True)
     random = _legacy_generator(seed)
     kinds = (labelled, ~labelled & (samples.classes == UNKNOWN))
@@ -291,7 +378,10 @@ def _pu(
     truth: np.ndarray,
     labelled: np.ndarray,
     unlabelled: np.ndarray,
+    *,
     groups: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+    content: np.ndarray | None = None,
 ) -> PUDataset:
     index = np.concatenate([labelled, unlabelled])
     return PUDataset(
@@ -299,7 +389,9 @@ def _pu(
         labelled=np.arange(len(index)) < len(labelled),
         truth=truth[index].astype(np.int64),
         names=tuple(names[row] for row in index),
-        groups=None if groups is None else groups[index],
+        groups=at_rows(groups, index),
+        weights=at_rows(weights, index),
+        content=at_rows(content, index),
     )
 
 
@@ -338,8 +430,8 @@ def divide_for_test(
 
     Samples that belong together should not be divided. A neighbour of a training building shows
     the same roofs, the same light and the same flood, so a test on it would partly measure what
-    the network memorised. `grouping` names the kind of group that stays whole; None shuffles
-    sample by sample.
+    the network memorised. `grouping` names the kind of group that stays whole; None takes the
+    publisher's division, and without one shuffles sample by sample, as `POOLED` always does.
     """
     if source.test is not None or source.train_share is None:
         if grouping is not None:
@@ -348,7 +440,11 @@ def divide_for_test(
                 "publisher. Leave data.grouping out."
             )
         return None
-    if grouping is None:
+    if grouping is None and source.side is not None:
+        trained, tested = (np.flatnonzero(source.side == side) for side in ("train", "test"))
+        if len(trained) and len(tested):
+            return Division(trained, tested)
+    if grouping in (None, POOLED):
         return _divide_samples(len(source.train), source.train_share, random)
     known = source.train.groups
     if grouping not in known:

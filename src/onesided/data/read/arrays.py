@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from onesided.core.errors import DataError
 from onesided.core.labels import POSITIVE, UNKNOWN, LabelScheme, normalise_pu_labels
 from onesided.data.columns.kinds import RawTable
-from onesided.data.problem.samples import ImageKind, Samples
+from onesided.data.problem.samples import NEARLY_BLACK, ImageKind, Samples
 from onesided.data.read.folder import CLASS_NAMES, OneSided
+from onesided.data.read.precision import merged_columns
 
 CHANNEL_COUNTS = (1, 3, 4, 6)
 """Lengths of an axis that may be channels: grey, colour, colour and one more, and two colour
@@ -65,7 +66,10 @@ def from_arrays(
         feature_names=tuple(feature_names),
     )
     duplicates = 0 if is_vector else _count_shared(samples.values, samples.classes)
-    return OneSided(samples, labelled, duplicates, _notices(np.asarray(labels), duplicates))
+    notices = list(_notices(np.asarray(labels), duplicates))
+    if is_vector and array.dtype != np.float32:
+        notices += merged_columns(np.asarray(array, np.float64), samples.values, feature_names)
+    return OneSided(samples, labelled, duplicates, tuple(notices))
 
 
 def from_table(table: RawTable, labels: ArrayLike, *, labels_mean: LabelScheme = "pu") -> OneSided:
@@ -101,7 +105,7 @@ def _vectors(array: np.ndarray) -> Float32[np.ndarray, "n features"]:
         # Overflow is found below, where the message names row and column.
         with np.errstate(over="ignore"):
             vectors = array.astype(np.float32)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"Features must be numbers; X holds {array.dtype} ({error}).") from None
     finite = np.isfinite(vectors)
     if not finite.all():
@@ -146,7 +150,7 @@ def _channel_axis(shape: tuple[int, ...]) -> ChannelAxis:
 def _eight_bit_pixels(array: np.ndarray) -> UInt8[np.ndarray, "n channels height width"]:
     """Return uint8; refuse numbers whose black and white are unclear."""
     if array.dtype == np.uint8:
-        return np.ascontiguousarray(array)
+        return _not_nearly_black(array, np.ascontiguousarray(array))
     if array.dtype.kind not in "biuf":
         raise DataError(f"Images must be uint8, or floats in [0, 1]; X holds {array.dtype}.")
     low, high = array.min(), array.max()
@@ -163,6 +167,19 @@ def _eight_bit_pixels(array: np.ndarray) -> UInt8[np.ndarray, "n channels height
     for start in range(0, len(array), _CHUNK):
         rows = slice(start, start + _CHUNK)
         pixels[rows] = np.rint(array[rows].astype(np.float64) * factor)
+    return _not_nearly_black(array, pixels)
+
+
+def _not_nearly_black(array: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    """Return the pixels; refuse those that the array's numbers make nearly black."""
+    if pixels.max() <= NEARLY_BLACK and array.any():
+        remedy = "Divide floats by their white"
+        if array.dtype.kind != "f":
+            remedy = f"If {array.max()} means white, multiply X by {255 // int(array.max())}"
+        raise DataError(
+            f"X holds {array.dtype} images from {array.min()} to {array.max()}, which is nearly "
+            f"black: white is {1 if array.dtype.kind == 'f' else 255}. {remedy}."
+        )
     return pixels
 
 

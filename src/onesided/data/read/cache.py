@@ -17,23 +17,25 @@ import math
 import mmap
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import PIL
 
-from onesided.core.errors import OnesidedError
+from onesided.core.errors import CheckpointError, OnesidedError
 from onesided.data.read.files import Found, stamp
 from onesided.storage.atomic import rename, write_text
 from onesided.storage.journal import Journal
 from onesided.storage.lock import alone
 from onesided.storage.names import shown_path
+from onesided.storage.own_file import CHECKSUMS, checksums_text, open_own, read_own
 
-FORMAT = 1
+FORMAT = 2
 WORTH_A_FILE = 256 * 2**20
 """From this many decoded bytes a file is written; fewer stay in memory."""
 SYNC_BYTES = 32 * 2**20
@@ -57,15 +59,22 @@ class MappedImages(np.ndarray):
     """
 
     mapping: mmap.mmap | None = None
+    checksums: np.ndarray | None = None
+    path = Path()
     touched = 0
 
     @classmethod
-    def open(cls, path: Path, shape: tuple[int, ...]) -> "MappedImages":
-        """Return the file's bytes as an array that cannot be written."""
-        with path.open("rb") as file:
+    def open(cls, path: Path, shape: tuple[int, ...], checksums: Sequence[int]) -> "MappedImages":
+        """Return the file's bytes as an array that cannot be written.
+
+        `checksums` holds the CRC-32 of each row. A row is checked whenever it is copied, not all
+        of them now: the file may be larger than memory.
+        """
+        with open_own(path) as file:
             mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         images = np.frombuffer(mapping, np.uint8).reshape(shape).view(cls)
-        images.mapping = mapping
+        images.mapping, images.path = mapping, path
+        images.checksums = np.array(checksums, np.int64)
         return images
 
     def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - as numpy declares it
@@ -77,6 +86,7 @@ class MappedImages(np.ndarray):
         block = max(1, FORGET_BYTES // row_bytes)
         for start in range(0, len(index), block):
             copy[start : start + block] = super().__getitem__(index[start : start + block])
+            self._check(index[start : start + block], copy[start : start + block])
             self.touched += min(block, len(index) - start) * row_bytes
             if self.touched >= FORGET_BYTES and self.mapping is not None:
                 self.touched = 0
@@ -84,22 +94,36 @@ class MappedImages(np.ndarray):
                     self.mapping.madvise(mmap.MADV_DONTNEED)
         return copy
 
+    def _check(self, index: np.ndarray, rows: np.ndarray) -> None:
+        """Raise where a row has other bits than were written."""
+        if self.checksums is None:
+            return
+        for row, wanted in zip(rows, self.checksums[index].tolist(), strict=True):
+            if zlib.crc32(row.data) != wanted:
+                raise CheckpointError(
+                    f"The decoded images in {shown_path(self.path.parent)} are damaged (a row does "
+                    "not have its checksum). Delete that folder, and give the same command again: "
+                    "they are then decoded again."
+                )
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of decoding one file.
 
     Attributes:
-        digest: SHA-256 of its bytes; empty where it cannot be read.
+        digest: SHA-256 of its pixels; empty where it cannot be read.
         reason: Why it cannot be read; empty where it can.
         is_copy: Its content is known from another file, so its pixels were left out.
         brightest: Highest value of its pixels.
+        checksum: CRC-32 of its pixels.
     """
 
     digest: str = ""
     reason: str = ""
     is_copy: bool = False
     brightest: int = 0
+    checksum: int = 0
 
     @property
     def has_pixels(self) -> bool:
@@ -146,9 +170,12 @@ class CacheEntry:
         if not path.is_dir():
             return None
         try:
-            index = json.loads((path / "index.json").read_bytes())
+            index = json.loads(read_own(path / "index.json"))
             return self._stored(path, index)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        except (
+            *(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError),
+            CheckpointError,
+        ):
             # A damaged entry is decoded again, and nothing is lost. A second process may have
             # found the same damage, and may be removing the same files.
             shutil.rmtree(path, ignore_errors=True)
@@ -167,7 +194,8 @@ class CacheEntry:
         written = (Outcome(*fields) for entry in entries for fields in entry)
         for row, outcome in zip(rows, written, strict=True):
             outcomes[row] = outcome
-        images = MappedImages.open(path / "pixels", shape)
+        checksums = [outcome.checksum for outcome in outcomes if outcome.has_pixels]
+        images = MappedImages.open(path / "pixels", shape, checksums)
         return Stored(images, outcomes, tuple(index["notices"]))
 
     @contextmanager
@@ -259,6 +287,8 @@ class Writer:
 
     def add(self, outcome: Outcome, pixels: np.ndarray | None) -> None:
         """Take the next file, with its pixels if it has any."""
+        if pixels is not None:
+            outcome = replace(outcome, checksum=zlib.crc32(pixels.tobytes()))
         self.outcomes.append(outcome)
         with _explaining_refusals(self.part.parent):
             if pixels is not None:
@@ -276,7 +306,10 @@ class Writer:
         }
         with _explaining_refusals(self.part.parent):
             self._save()
-            write_text(self.part / "index.json", json.dumps(index))
+            text = json.dumps(index)
+            write_text(self.part / "index.json", text)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            write_text(self.part / CHECKSUMS, checksums_text({"index.json": digest}))
 
     def _save(self) -> None:
         # Pixels first: the journal must not list what is not on the disk yet.

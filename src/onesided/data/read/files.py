@@ -89,15 +89,23 @@ def stream_images(folder: Path, others: Counter[str], prefix: str = "") -> Itera
     return stream_files(folder, others, prefix, accepted=ACCEPTED_ENDINGS, noun="image")
 
 
+def check_folder(folder: Path, *, accepted: Sequence[str], noun: str) -> None:
+    """Refuse what is no folder."""
+    if not os.path.isdir(folder):
+        problem = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
+        raise DataNotFound(
+            f"The folder {shown_path(folder)} {problem}. Give a folder of {noun}s "
+            f"({', '.join(accepted)})."
+        )
+
+
 def stream_files(
     folder: Path, others: Counter[str], prefix: str = "", *, accepted: Sequence[str], noun: str
 ) -> Iterator[Found]:
     """Yield the files with an accepted ending, in no order; see `stream_images`."""
+    check_folder(folder, accepted=accepted, noun=noun)
     endings = ", ".join(accepted)
     shown = shown_path(folder)
-    if not os.path.isdir(folder):
-        problem = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
-        raise DataNotFound(f"The folder {shown} {problem}. Give a folder of {noun}s ({endings}).")
     is_empty = True
     for file in _visible_files(folder, prefix):
         ending = os.path.splitext(file.name)[1].lower()
@@ -134,6 +142,16 @@ def listed_file(table: Table, row: Row) -> tuple[Found, str]:
         text = original_name(name_in_cell(text))
         path = table.path.parent / text
     return Found(path, posixpath.normpath(text)), text
+
+
+def own_name(folder: Path) -> str:
+    """Return the name of a folder, also where it is given as `.`; nothing for the root."""
+    return Path(os.path.abspath(folder)).name
+
+
+def folder_prefix(folder: Path) -> str:
+    """Return what the names of a folder's items start with."""
+    return f"{own_name(folder)}/".lstrip("/")
 
 
 def stamp(file: Found) -> bytes:

@@ -4,7 +4,6 @@ Names of items are as the file system has them; pass them through `printable` be
 written to a file. Sentences, class names and the list of skipped files are printable already.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +17,14 @@ from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.problem.dataset import Scenario
 from onesided.data.problem.samples import ImageKind, Samples
 from onesided.data.read.cache import DecodeCache
-from onesided.data.read.files import Found, describe, list_images, visible_folders
+from onesided.data.read.files import (
+    Found,
+    describe,
+    folder_prefix,
+    list_images,
+    own_name,
+    visible_folders,
+)
 from onesided.data.read.images import Decoded, Size, check_readable, decode_all
 from onesided.storage.labels import NAMES
 from onesided.storage.names import printable, shown_path
@@ -128,7 +134,7 @@ def read_class_folders(
         notify: Called with each sentence that a person should know.
     """
     classes = _class_folders(root)
-    prefix = f"{_own_name(root)}/".lstrip("/")
+    prefix = folder_prefix(root)
     groups = [
         Group(index, shown_path(folder), list_images(folder, f"{prefix}{folder.name}/").images)
         for index, folder in enumerate(classes)
@@ -211,7 +217,6 @@ class _Shared:
     Attributes:
         with_positives: Unlabelled files whose content is also among the positives.
         with_negatives: Unlabelled files whose content is also among the negatives.
-        repeated: Files with the content of another file of the same label.
     """
 
     def __init__(self, decoded: Decoded, classes: Int64[np.ndarray, "n"]) -> None:
@@ -223,7 +228,6 @@ class _Shared:
         unlabelled = [digest for label, digest in pairs if label == UNKNOWN]
         self.with_positives = sum(digest in content[POSITIVE] for digest in unlabelled)
         self.with_negatives = sum(digest in content[NEGATIVE] for digest in unlabelled)
-        self.repeated = len(pairs) - sum(map(len, content.values()))
         self._check(decoded, classes, content[NEGATIVE])
 
     def _check(self, decoded: Decoded, classes: Int64[np.ndarray, "n"], negative: set[str]) -> None:
@@ -251,17 +255,11 @@ class _Shared:
             else "they were dropped from the unlabelled, because their label is known"
         )
         counts = {"positives": self.with_positives, "negatives": self.with_negatives}
-        notices = [
+        return tuple(
             f"{count} unlabelled files are also among the {where} (same content); {fate}."
             for where, count in counts.items()
             if count
-        ]
-        if self.repeated:
-            notices.append(
-                f"{self.repeated} files repeat the content of another file with the same label; "
-                "they stay, and count twice."
-            )
-        return tuple(notices)
+        )
 
 
 def _class_folders(root: Path) -> list[Path]:
@@ -283,11 +281,7 @@ def _class_folders(root: Path) -> list[Path]:
 
 def distinct_names(folders: dict[int, Path]) -> dict[int, str]:
     """Return what names of items call each folder, so that no two items share a name."""
-    own = {label: _own_name(folder) for label, folder in folders.items()}
+    own = {label: own_name(folder) for label, folder in folders.items()}
     if "" not in own.values() and len(set(own.values())) == len(own):
         return own
     return {label: f"{NAMES[label]}/{name}".rstrip("/") for label, name in own.items()}
-
-
-def _own_name(folder: Path) -> str:
-    return Path(os.path.abspath(folder)).name

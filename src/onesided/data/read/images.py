@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
@@ -18,10 +17,11 @@ from PIL import Image
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound
 from onesided.core.threads import available_cores
+from onesided.data.problem.samples import NEARLY_BLACK
 from onesided.data.read import cache as caches
 from onesided.data.read.cache import CacheEntry, DecodeCache, Outcome, Stored, Writer
 from onesided.data.read.files import ACCEPTED_ENDINGS, Found, Unreadable
-from onesided.data.read.picture import Header, channels_phrase, decode, read_header
+from onesided.data.read.picture import Header, channels_phrase, decode, is_grey, read_header
 from onesided.storage.names import printable
 from onesided.storage.progress import Progress
 
@@ -31,6 +31,8 @@ Size = tuple[int, int] | int | None
 """Height and width; or the largest side to choose; or None for the largest of `SIDES`."""
 DARK = 64
 """A quarter of the range: what reflectances of 0..10000 leave of 16 bits, and 12-bit data."""
+RARE = 0.1
+"""Share of colour files up to which it is worth a look whether they are grey in truth."""
 CHUNK = 128
 """Decoded images that may wait for their turn: enough to keep the threads busy."""
 _Result = TypeVar("_Result")
@@ -43,7 +45,8 @@ class Decoded:
     Attributes:
         values: The pixels, in memory or in a file; see `DecodeCache`.
         kept: Name of each image.
-        digests: SHA-256 of the bytes of each file, to find the same content twice.
+        digests: SHA-256 of each image's pixels, to find the same content twice, however its file
+            was written.
         skipped: Name of each unreadable file, and why.
         notices: What a person should know, in sentences.
         copies: Name and digest of each file that was left out as a copy of a known one.
@@ -82,7 +85,8 @@ def decode_all(
             these are left out. None leaves nothing out.
         tolerate: Share of the files that may be unreadable.
         what: What messages call these files, for example their folder.
-        progress: Called with how much is done and how much there is.
+        progress: Called with how many files' worth of reading is done, and how many files there
+            are; half of the work is half of the files.
         cache: Keeps many pixels in a file, for this start and the next; None keeps them in
             memory.
         workers: Threads; None takes the usual number.
@@ -97,7 +101,8 @@ def decode_all(
         entry = cache.entry(found, {"channels": channels, "size": size, "known": flags})
     stored = entry.load() if entry else None
     if stored is None:
-        with _reading(2 * len(found) + sum(known or ()), progress, workers) as each:
+        openings = 2 * len(found) + len(_after_others(known))
+        with _reading(len(found), openings, progress, workers) as each:
             headers, reasons = _survey(found, each)
             check_readable(
                 what, len(found), [(found[row].name, reasons[row]) for row in reasons], tolerate
@@ -199,6 +204,12 @@ def _agree_on_channels(
     counts = Counter(header.channels for header in headers.values())
     most = max(counts, key=lambda channels: counts[channels])
     agreed = wanted or (3 if most == 1 and 3 in counts else most)
+    rare = set(counts) == {1, 3} and counts[3] <= RARE * len(headers)
+    if most == 1 and rare and wanted in (None, 1):
+        # Programs save grey images as colour; a few of them must not triple all the others.
+        coloured = [found[row] for row, header in headers.items() if header.channels == 3]
+        if all(map(_is_grey, coloured)):
+            return 1, ()
     for row, header in headers.items():
         _check_channels(found[row], header, agreed, what)
     if agreed != 3 or not counts[1]:
@@ -208,6 +219,13 @@ def _agree_on_channels(
         f"{counts[1]} of {len(headers)} images are grey and were repeated to three channels, "
         f"to go with colour; the first is {printable(first)}.",
     )
+
+
+def _is_grey(file: Found) -> bool:
+    try:
+        return is_grey(decode(file.path))
+    except Unreadable:
+        return True  # it is counted and told as unreadable, whatever the others are
 
 
 def _check_channels(file: Found, header: Header, agreed: int, what: str) -> None:
@@ -220,6 +238,19 @@ def _check_channels(file: Found, header: Header, agreed: int, what: str) -> None
             f"{printable(file.name)} has {channels_phrase(header.channels)}, but "
             f"{channels_phrase(agreed)} are needed to go with the others in {what}. "
             "Convert it, or move it away."
+        )
+
+
+def _check_brightness(brightest: Sequence[int]) -> None:
+    """Refuse files of which all are nearly black, each with its highest value of 255.
+
+    Masks and drawings are often stored as 0 and 1, which is meant as black and white.
+    """
+    highest = max(brightest, default=0)
+    if 0 < highest <= NEARLY_BLACK:
+        raise DataError(
+            f"No value in {len(brightest)} images is above {highest} of 255, so all of them are "
+            f"nearly black. If {highest} means white, multiply all values by {255 // highest}."
         )
 
 
@@ -241,8 +272,11 @@ class _Each:
     Pillow decodes outside Python's global lock, so threads are enough.
     """
 
-    def __init__(self, pool: Executor, progress: Progress | None, total: int) -> None:
-        self.pool, self.progress, self.total, self.done = pool, progress, total, 0
+    def __init__(
+        self, pool: Executor, progress: Progress | None, *, files: int, openings: int
+    ) -> None:
+        self.pool, self.progress, self.files = pool, progress, files
+        self.openings, self.done = openings, 0
 
     def __call__(
         self, found: Sequence[Found], rows: Sequence[int], function: Callable[[Found], _Result]
@@ -262,12 +296,16 @@ class _Each:
             yield from zip(chunk, results, strict=True)
             self.done += len(chunk)
             if self.progress is not None:
-                self.progress(self.done, self.total)
+                # A file is opened more than once, but a person counts files.
+                self.progress(self.done * self.files // self.openings, self.files)
 
 
 @contextmanager
 def _reading(
-    total: int, progress: Progress | None = None, workers: int | None = None
+    files: int,
+    openings: int | None = None,
+    progress: Progress | None = None,
+    workers: int | None = None,
 ) -> Iterator[_Each]:
     # Filters belong to the process, so they are set before threads start, not in them.
     with warnings.catch_warnings():
@@ -275,7 +313,7 @@ def _reading(
         warnings.filterwarnings("ignore", module=r"PIL\.")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         with ThreadPoolExecutor(workers or min(8, available_cores())) as pool:
-            yield _Each(pool, progress, total)
+            yield _Each(pool, progress, files=files, openings=openings or files)
 
 
 class _Memory:
@@ -320,39 +358,57 @@ class _Job:
     def _fill(self, store: _Memory | Writer, each: _Each) -> tuple[str, ...]:
         """Decode what is not stored yet; return notices about all of it."""
         channels, height, width = self.shape[1:]
-        digests = self._known_digests(each)
 
         def load(file: Found) -> tuple[np.ndarray, str]:
             pixels = decode(file.path, channels=channels, size=(height, width))
-            return pixels, _digest(file.path)
+            return pixels, hashlib.sha256(pixels.tobytes()).hexdigest()
 
-        done = len(store.outcomes)
+        done, rows = len(store.outcomes), [*self.headers]
         each.done += done
-        for row, loaded in each(self.found, [*self.headers][done:], load):
+        digests = self._later_digests(each, load)
+        for row, outcome in zip(rows, store.outcomes[:done], strict=False):
+            if self._is_known(row):
+                digests.add(outcome.digest)
+        for row, loaded in each(self.found, rows[done:], load):
             if isinstance(loaded, Unreadable):
                 store.add(Outcome(reason=loaded.reason), None)
                 continue
             pixels, digest = loaded
-            is_copy = digest in digests and self.known is not None and not self.known[row]
+            if self._is_known(row):
+                digests.add(digest)
+            is_copy = digest in digests and not self._is_known(row)
             outcome = Outcome(digest, is_copy=is_copy, brightest=int(pixels.max()))
             store.add(outcome, None if is_copy else pixels)
+        _check_brightness([one.brightest for one in store.outcomes if not one.reason])
         read = zip(self.headers.values(), store.outcomes, strict=True)
         deep = [one.brightest for header, one in read if header.is_deep and not one.reason]
         return self.notices + _notice_of_darkness(deep)
 
-    def _known_digests(self, each: _Each) -> set[str]:
-        """Read the known files once more, and first: copies of them may come before them."""
-        if self.known is None:
-            return set()
-        rows = [row for row in self.headers if self.known[row]]
-        digests = (digest for _, digest in each(self.found, rows, lambda file: _digest(file.path)))
-        return {digest for digest in digests if isinstance(digest, str)}
+    def _is_known(self, row: int) -> bool:
+        """Whether a file counts as known; where nobody said, all do, and none is a copy."""
+        return self.known is None or self.known[row]
+
+    def _later_digests(
+        self, each: _Each, load: Callable[[Found], tuple[np.ndarray, str]]
+    ) -> set[str]:
+        """Decode known files that come after others, once more: copies of them come before them."""
+        rows = [row for row in _after_others(self.known) if row in self.headers]
+        loads = (loaded for _, loaded in each(self.found, rows, load))
+        return {loaded[1] for loaded in loads if not isinstance(loaded, Unreadable)}
 
     def _all(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
         """Return the outcome of every file, with those that could not be opened."""
         read = dict(zip(self.headers, outcomes, strict=True))
         read |= {row: Outcome(reason=reason) for row, reason in self.unreadable.items()}
         return [read[row] for row in range(len(self.found))]
+
+
+def _after_others(known: Sequence[bool] | None) -> list[int]:
+    """Return the rows of known files that come after one that is not known."""
+    if known is None or all(known):
+        return []
+    first = [*known].index(False)
+    return [row for row, is_known in enumerate(known) if is_known and row > first]
 
 
 def _decoded(found: Sequence[Found], stored: Stored) -> Decoded:
@@ -379,11 +435,3 @@ def _survey(found: Sequence[Found], each: _Each) -> tuple[dict[int, Header], dic
         else:
             headers[row] = kinds.setdefault(header, header)
     return headers, reasons
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
-    except OSError as error:
-        raise Unreadable(path, f"cannot be opened: {error.strerror or error}") from error

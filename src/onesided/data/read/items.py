@@ -22,6 +22,7 @@ from onesided.data.read.files import (
     ACCEPTED_ENDINGS,
     Found,
     Unreadable,
+    folder_prefix,
     listed_file,
     stamp,
     stream_files,
@@ -72,6 +73,10 @@ class Items(Protocol):
     def noun(self) -> str:
         """What messages call one item: image, row or text."""
 
+    @property
+    def prefix(self) -> str:
+        """What goes before the names of items in a ranking: the name of their folder."""
+
     def records(self, work: Path) -> Iterator[bytes]:
         """Yield a record for each item; `work` is a folder for temporary files."""
 
@@ -106,7 +111,7 @@ def open_items(
     takes = f"{model} was trained on {_in_words(sample_shape, columns)}"
     if path.suffix.lower() in ACCEPTED_ENDINGS and path.is_file():
         raise DataError(f"{shown_path(path)} is one image. Give the folder that holds it.")
-    if not path.is_file() and path.suffix.lower() not in (".csv", ".tsv"):
+    if not path.is_file() and path.suffix.lower() not in (".csv", ".tsv", ".parquet"):
         if [column.kind for column in columns] == ["text"]:
             return _Texts(path)
         if len(sample_shape) != 3:
@@ -177,6 +182,10 @@ class _Files:
     noun: ClassVar[str] = "image"
 
     @property
+    def prefix(self) -> str:
+        return folder_prefix(self.folder)
+
+    @property
     def shown(self) -> str:
         return shown_path(self.folder)
 
@@ -216,6 +225,10 @@ class _ListedFiles(_Files):
     table: Table
 
     @property
+    def prefix(self) -> str:
+        return ""
+
+    @property
     def shown(self) -> str:
         return shown_path(self.table.path)
 
@@ -235,6 +248,7 @@ class _FeatureTable:
     table: Table
     columns: tuple[str, ...]
     noun: ClassVar[str] = "row"
+    prefix: ClassVar[str] = ""
 
     @property
     def shown(self) -> str:
@@ -294,6 +308,10 @@ class _Texts:
 
     folder: Path
     noun: ClassVar[str] = "text"
+
+    @property
+    def prefix(self) -> str:
+        return folder_prefix(self.folder)
 
     @property
     def shown(self) -> str:

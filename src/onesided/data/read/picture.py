@@ -13,8 +13,11 @@
 The orientation that a camera wrote into EXIF is applied.
 """
 
+import math
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,14 +29,19 @@ from PIL import ExifTags, Image, UnidentifiedImageError
 from PIL import MpoImagePlugin as MpoImagePlugin
 from PIL import WebPImagePlugin as WebPImagePlugin
 
+from onesided.core.errors import ConfigError
 from onesided.data.read.files import Unreadable
 from onesided.data.read.tiff import TiffFacts, eight_bits, read_bands, read_tiff_facts
 
 MAXIMUM_PIXELS = 64_000_000
-"""Larger images are refused: a file of a few bytes can claim any size and eat all memory."""
+"""Larger images are refused unless `reading_up_to` allows them: a file of a few bytes can claim any
+size and eat all memory."""
 
-MAXIMUM_NUMBERS = 4 * MAXIMUM_PIXELS
-"""All channels of a file together, for the same reason."""
+MOST_CHANNELS = 4
+"""Numbers per pixel of the largest image, for the same reason."""
+
+MOST_MEGAPIXELS = 10_000
+"""The most that can be allowed: ten thousand million numbers fill a large machine."""
 
 # Pillow's other formats stay closed: its EPS reader, for example, starts another program.
 _FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "GIF", "PPM")
@@ -64,6 +72,32 @@ class Header:
     width: int
     channels: int
     is_deep: bool
+
+
+@contextmanager
+def reading_up_to(megapixels: float | None) -> Iterator[None]:
+    """Allow larger images in this process meanwhile; None leaves the limit as it is.
+
+    The limit is one for the process and not an argument of every reader: it guards the memory
+    that all of them share.
+    """
+    global MAXIMUM_PIXELS
+    if megapixels is None:
+        yield
+        return
+    if not 0 < megapixels <= MOST_MEGAPIXELS:
+        raise ConfigError(
+            f"The largest image is given in millions of pixels, from 1 to {MOST_MEGAPIXELS}, such "
+            f"as 108; got {str(megapixels)[:20]}."
+        )
+    before = MAXIMUM_PIXELS, Image.MAX_IMAGE_PIXELS
+    MAXIMUM_PIXELS = math.ceil(megapixels * 1e6)
+    # Pillow refuses by itself what is more than twice its own limit, and warns from there on.
+    Image.MAX_IMAGE_PIXELS = max(before[1] or 0, MAXIMUM_PIXELS)
+    try:
+        yield
+    finally:
+        MAXIMUM_PIXELS, Image.MAX_IMAGE_PIXELS = before
 
 
 def read_header(path: Path, *, upright: bool = True) -> Header:
@@ -112,6 +146,8 @@ def decode(
         planes, orientation = _read_picture(path, size)
     turned = orientation if upright else 1
     pixels = np.concatenate([_pixels(plane, turned, size) for plane in planes])
+    if channels == 1 and is_grey(pixels):
+        pixels = pixels[:1]
     _check_channels(path, len(pixels), channels)
     return pixels if channels in (None, len(pixels)) else np.repeat(pixels, 3, axis=0)
 
@@ -120,6 +156,11 @@ def _check_channels(path: Path, found: int, wanted: int | None) -> None:
     """Refuse another number of channels than wanted; grey is accepted for colour."""
     if wanted not in (None, found) and (found, wanted) != (1, 3):
         raise Unreadable(path, f"has {channels_phrase(found)} where {wanted} were expected")
+
+
+def is_grey(pixels: UInt8[np.ndarray, "channels height width"]) -> bool:
+    """Return whether an image of three channels is grey everywhere: all of them are equal."""
+    return len(pixels) == 3 and bool((pixels == pixels[:1]).all())
 
 
 def opaque_parts(path: Path) -> Bool[np.ndarray, "height width"]:
@@ -170,11 +211,12 @@ def _bands_of_other_counts(path: Path) -> TiffFacts | None:
     if facts is None or facts.is_picture:
         return None
     _check_pixels(path, facts.width, facts.height)
-    if facts.width * facts.height * facts.samples > MAXIMUM_NUMBERS:
+    if facts.width * facts.height * facts.samples > MOST_CHANNELS * MAXIMUM_PIXELS:
         raise Unreadable(
             path,
-            f"is absurdly large ({facts.width} x {facts.height} pixels of {facts.samples} "
-            "channels); cut it into smaller images",
+            f"is too large ({facts.width} x {facts.height} pixels of {facts.samples} channels); "
+            "cut it into smaller images, or allow it with --largest-image "
+            f"{math.ceil(facts.width * facts.height * facts.samples / MOST_CHANNELS / 1e6)}",
         )
     return facts
 
@@ -185,7 +227,8 @@ def _open(path: Path) -> Image.Image:
     except UnidentifiedImageError as error:
         raise Unreadable(path, "is not an image, or of an unknown kind") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise Unreadable(path, f"is absurdly large ({error})") from error
+        # Pillow calls it an attack; a large photograph is none.
+        raise Unreadable(path, "is too large: it has more pixels than Pillow decodes") from error
     # A damaged or hostile file can make a decoder raise nearly anything; all of it becomes
     # a reason that people see. Only calls into Pillow are guarded in this way.
     except Exception as error:
@@ -200,8 +243,9 @@ def _check_pixels(path: Path, width: int, height: int) -> None:
     if width * height > MAXIMUM_PIXELS:
         raise Unreadable(
             path,
-            f"is absurdly large ({width} x {height}, more than "
-            f"{MAXIMUM_PIXELS / 1e6:g} million pixels); cut it into smaller images",
+            f"is too large ({width} x {height}, more than {MAXIMUM_PIXELS / 1e6:g} million "
+            "pixels); cut it into smaller images, or allow it with --largest-image "
+            f"{math.ceil(width * height / 1e6)}",
         )
 
 

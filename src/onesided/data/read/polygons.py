@@ -14,11 +14,11 @@ import math
 from typing import Any, Protocol
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float64, UInt8
 from PIL import Image
 
 from onesided.core.errors import DataError
-from onesided.data.read.picture import MAXIMUM_PIXELS
+from onesided.data.read import picture
 from onesided.storage.optional import library
 
 Window = tuple[float, float, float, float]
@@ -26,6 +26,8 @@ Window = tuple[float, float, float, float]
 
 MARGIN = 0.5
 """Width of the buffer in sizes of the building (the paper's number)."""
+STRAIGHT = 0.5
+"""Pixels by which an edge of a window may be askew and still count as upright."""
 SMALLEST = 1e-3
 """Pixels; a smaller outline is a mistake, and cannot be stretched."""
 
@@ -136,7 +138,7 @@ def cut(
     left, top, right, bottom = pixels_of(window)
     if not (left < right and top < bottom):
         raise DataError(f"The window {window} holds no pixel.")
-    if (right - left) * (bottom - top) > MAXIMUM_PIXELS:
+    if (right - left) * (bottom - top) > picture.MAXIMUM_PIXELS:
         raise DataError(
             f"A window of {right - left} x {bottom - top} pixels is too large to be a building. "
             "Are outlines and image in the same coordinates?"
@@ -154,5 +156,34 @@ def cut(
     bands = (
         Image.fromarray(band).resize((size, size), Image.Resampling.BILINEAR, box=box)
         for band in part
+    )
+    return np.stack([np.asarray(band) for band in bands])
+
+
+def cut_turned(
+    image: UInt8[np.ndarray, "channels height width"],
+    corners: Float64[np.ndarray, "3 2"],
+    size: int,
+) -> UInt8[np.ndarray, "channels size size"]:
+    """Return a rectangle of an image that may be turned or mirrored in it, as an upright square.
+
+    `corners` are its top left, top right and bottom left, in pixels of the image. An upright
+    rectangle is what `cut` gives. Otherwise it is turned at full resolution and shrunk likewise.
+    """
+    first, across, down = corners[0], corners[1] - corners[0], corners[2] - corners[0]
+    if abs(across[1]) < STRAIGHT and abs(down[0]) < STRAIGHT and across[0] > 0 and down[1] > 0:
+        left, top = (float(number) for number in first)
+        return cut(image, (left, top, left + float(across[0]), top + float(down[1])), size)
+    longest = max(float(np.hypot(*across)), float(np.hypot(*down)))
+    times = max(1, math.ceil(longest / size))
+    side = size * times
+    step_x, step_y = across / side, down / side
+    # Pillow asks for the place of the corner of each new pixel, and adds the half itself.
+    numbers = (step_x[0], step_y[0], first[0], step_x[1], step_y[1], first[1])
+    bands = (
+        Image.fromarray(band)
+        .transform((side, side), Image.Transform.AFFINE, numbers, Image.Resampling.BILINEAR)
+        .resize((size, size), Image.Resampling.BILINEAR)
+        for band in image
     )
     return np.stack([np.asarray(band) for band in bands])

@@ -23,10 +23,12 @@ from onesided.data.columns.cells import ColumnKind
 from onesided.data.columns.kinds import RawTable, UnclearColumn, read_columns
 from onesided.data.problem.dataset import Scenario
 from onesided.data.problem.samples import ImageKind, Samples
+from onesided.data.problem.weights import checked_weights
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.files import ACCEPTED_ENDINGS, Found, listed_file
 from onesided.data.read.folder import CLASS_NAMES, Group, OneSided, read_groups
 from onesided.data.read.images import Size, decode_all
+from onesided.data.read.precision import merged_columns
 from onesided.storage.labels import NAMES, NotALabel, label_in
 from onesided.storage.names import printable, shown_path
 from onesided.storage.progress import Progress
@@ -52,30 +54,88 @@ def read_table(
     cache: DecodeCache | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     group: str | None = None,
+    sample_weight: str | None = None,
 ) -> OneSided:
     """Read a table of image files, or of features, with a label for each row.
 
     The options are those of `read_folders`. `tolerate` is the share of the files of each label
     that may be missing or unreadable. `kind` is of images; features are always vectors. `kinds`
     are those of columns that the person gave; `group` is the column that says which rows belong
-    together.
+    together, `sample_weight` the one that says how much each counts in training.
     """
     table = open_table(path, needed="label")
-    group = None if group is None else column_called(group)
+    beside = _Beside(table, group, sample_weight)
     if "path" not in table.columns:
-        return _read_features(table, kinds, group)
+        return _read_features(table, kinds, beside)
     if kinds:
         raise ConfigError("Kinds of columns go with tables to learn from, not with lists of files.")
-    if group is not None:
-        raise ConfigError("Rows are grouped by a column only in tables without a column 'path'.")
-    groups = _group_files(table)
+    files = _group_files(table, beside)
     decode = partial(decode_all, size=size, progress=progress, cache=cache)
-    read = read_groups(groups, decode, tolerate=tolerate, scenario=scenario, kind=kind)
-    unused = [column for column in table.columns if column not in ("path", "label")]
+    read = read_groups(files, decode, tolerate=tolerate, scenario=scenario, kind=kind)
+    read = replace(read, samples=beside.added(read.samples))
+    used = ("path", "label", *beside.columns)
+    unused = [column for column in table.columns if column not in used]
     if not unused:
         return read
     notice = f"{printable(path.name)}: columns that were not used: {', '.join(unused)}."
     return replace(read, notices=(notice, *read.notices))
+
+
+class _Beside:
+    """What a table says of each item beside its label and content: its group, and its weight."""
+
+    def __init__(self, table: Table, group: str | None, weight: str | None) -> None:
+        self.table = table
+        self.group = self._column(group, "to group rows by")
+        self.weight = self._column(weight, "of weights")
+        self.groups: dict[str, str] = {}
+        self.weights: dict[str, float] = {}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read here, and not learnt from."""
+        return tuple(column for column in (self.group, self.weight) if column is not None)
+
+    def note(self, name: str, row: Row) -> None:
+        """Take what the row says of the item of this name."""
+        if self.group is not None:
+            self.groups[name] = self._group_in(row, self.group)
+        if self.weight is not None:
+            try:
+                self.weights[name] = number_in(row, self.weight)
+            except NotANumber as error:
+                raise self.table.fault(str(error), row.line) from None
+
+    def added(self, samples: Samples) -> Samples:
+        """Return the samples with their groups and weights."""
+        if self.group is not None:
+            groups = np.array([self.groups[name] for name in samples.names])
+            samples = replace(samples, groups={self.group: groups})
+        if self.weight is None:
+            return samples
+        given = np.array([self.weights[name] for name in samples.names])
+        labelled, unlabelled = samples.classes == POSITIVE, samples.classes == UNKNOWN
+        what = f"the column '{self.weight}'"
+        return replace(samples, weights=checked_weights(given, labelled, unlabelled, what=what))
+
+    def _column(self, heading: str | None, what: str) -> str | None:
+        if heading is None:
+            return None
+        column = column_called(heading)
+        if column not in self.table.columns:
+            raise self.table.fault(
+                f"there is no column '{column}' {what}."
+                f"{nearest(column, [*self.table.features, *NAMING_COLUMNS])}"
+            )
+        return column
+
+    def _group_in(self, row: Row, column: str) -> str:
+        group = row.cells[column].strip()
+        if not group:
+            raise self.table.fault(
+                f"the column '{column}', by which rows are grouped, is empty. Fill it.", row.line
+            )
+        return group
 
 
 def _label(table: Table, row: Row) -> int:
@@ -85,7 +145,7 @@ def _label(table: Table, row: Row) -> int:
         raise table.fault(str(error), row.line) from None
 
 
-def _group_files(table: Table) -> list[Group]:
+def _group_files(table: Table, beside: _Beside) -> list[Group]:
     first_line: dict[str, int] = {}
     found: dict[int, list[Found]] = {}
     for row in table.rows():
@@ -98,6 +158,7 @@ def _group_files(table: Table) -> list[Group]:
             )
         first_line[file.name] = row.line
         found.setdefault(label, []).append(file)
+        beside.note(file.name, row)
     _check_both_sides(table, set(found))
     shown = shown_path(table.path)
     order = [label for label in NAMES if label in found]
@@ -112,23 +173,18 @@ def _check_both_sides(table: Table, labels: set[int]) -> None:
 
 
 def _read_features(
-    table: Table, kinds: Mapping[str, ColumnKind] | None, group: str | None
+    table: Table, kinds: Mapping[str, ColumnKind] | None, beside: _Beside
 ) -> OneSided:
-    features = [column for column in table.features if column != group]
+    features = [column for column in table.features if column not in beside.columns]
     if not features:
         raise table.fault(
             "there is neither a column 'path' nor any column to learn from beside the label. "
             f"The first line names: {', '.join(table.columns)}."
         )
-    if group is not None and group not in table.columns:
-        raise table.fault(
-            f"there is no column '{group}' to group rows by."
-            f"{nearest(group, [*table.features, *NAMING_COLUMNS])}"
-        )
-    rows = _Rows(table, group)
+    rows = _Rows(table, beside)
     raw = None if kinds else _numbers(table, features, rows)
     if raw is None:
-        rows = _Rows(table, group)
+        rows = _Rows(table, beside)
         raw = _raw_table(table, features, rows, kinds or {})
     rows.check()
     spelled = tuple(column.name for column in raw.columns) or table.spelled(features)
@@ -139,21 +195,20 @@ def _read_features(
         names=tuple(rows.names),
         class_names=CLASS_NAMES,
         kind="vector",
-        groups={} if group is None else {group: np.array(rows.groups)},
         feature_names=spelled,
         columns=raw.columns,
     )
+    samples = beside.added(samples)
     return OneSided(samples, classes == POSITIVE, duplicates=0, notices=raw.notices)
 
 
 class _Rows:
-    """Label, name, group and line of each row of a table, in its order."""
+    """Label, name and line of each row of a table, in its order."""
 
-    def __init__(self, table: Table, group: str | None) -> None:
-        self.table, self.group = table, group
+    def __init__(self, table: Table, beside: _Beside) -> None:
+        self.table, self.beside = table, beside
         self.labels: list[int] = []
         self.names: list[str] = []
-        self.groups: list[str] = []
         self.lines: list[int] = []
 
     def read(self) -> Iterator[Row]:
@@ -162,8 +217,7 @@ class _Rows:
             self.labels.append(_label(self.table, row))
             self.names.append(self.table.name_of(row))
             self.lines.append(row.line)
-            if self.group is not None:
-                self.groups.append(self._group_in(row))
+            self.beside.note(self.names[-1], row)
             yield row
 
     def check(self) -> None:
@@ -173,26 +227,18 @@ class _Rows:
             twice = next(name for name, count in Counter(self.names).items() if count > 1)
             raise self.table.fault(f"two rows are called '{twice}'. Names must differ.")
 
-    def _group_in(self, row: Row) -> str:
-        group = row.cells[self.group or ""].strip()
-        if not group:
-            raise self.table.fault(
-                f"the column '{self.group}', by which rows are grouped, is empty. Fill it.",
-                row.line,
-            )
-        return group
-
 
 def _numbers(table: Table, features: Sequence[str], rows: _Rows) -> RawTable | None:
     """Return a table of numbers without gaps, which needs no encoder; None for any other."""
-    numbers = array("f")
+    numbers = array("d")
     try:
         for row in rows.read():
             numbers.extend(number_in(row, column) for column in features)
     except NotANumber:
         return None
-    values = np.array(numbers, np.float32).reshape(len(rows.labels), len(features))
-    return RawTable(columns=(), values=values, notices=())
+    exact = np.frombuffer(numbers).reshape(len(rows.labels), len(features))
+    values = exact.astype(np.float32)
+    return RawTable(columns=(), values=values, notices=merged_columns(exact, values, features))
 
 
 def _raw_table(

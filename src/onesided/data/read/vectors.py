@@ -11,7 +11,7 @@ files.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,9 +24,11 @@ from onesided.data.problem.samples import Samples
 from onesided.data.read.arrays import checked_values
 from onesided.data.read.folder import CLASS_NAMES, OneSided
 from onesided.data.read.items import ItemChunk
+from onesided.data.read.parquet_rows import naming_column, number_columns
+from onesided.storage.arrays import read_arrays
 from onesided.storage.labels import NAMES, NotALabel, label_in
 from onesided.storage.names import shown_path
-from onesided.storage.optional import library
+from onesided.storage.parquet import ParquetFile, is_parquet, numbers_in, open_parquet
 
 ENDINGS = (".npy", ".npz", ".parquet")
 IDS, LABEL = ("id", "name"), "label"
@@ -60,24 +62,29 @@ def read_vector_file(path: Path) -> VectorFile:
     """Return the content of a file of vectors; nothing in it is executed."""
     if not path.is_file():
         raise DataNotFound(f"There is no file {shown_path(path)}. Check its name.")
+    if is_parquet(path):
+        return _parquet(path)
     try:
-        columns = _parquet(path) if path.suffix.lower() == ".parquet" else _arrays(path)
+        columns = _arrays(path)
     except (OSError, ValueError, EOFError) as error:
         raise _fault(path, f"it cannot be read as vectors ({first_line(error)})") from None
-    values, feature_names = _matrix(path, columns)
     try:
-        values = checked_values(values)
+        values = checked_values(_matrix(path, columns))
     except DataError as error:
         raise _fault(path, str(error).rstrip(".")) from None
     ids = next((columns[name] for name in IDS if name in columns), range(len(values)))
+    labels = _labels(path, columns[LABEL], len(values)) if LABEL in columns else None
+    return VectorFile(path, values, _names(path, ids, len(values)), labels)
+
+
+def _names(path: Path, ids: Iterable[object], rows: int) -> tuple[str, ...]:
     names = tuple(map(str, ids))
-    if len(names) != len(values):
-        raise _fault(path, f"it has {len(values)} vectors and {len(names)} ids")
+    if len(names) != rows:
+        raise _fault(path, f"it has {rows} vectors and {len(names)} ids")
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise _fault(path, f"two rows are called '{twice}'; names must differ")
-    labels = _labels(path, columns[LABEL], len(values)) if LABEL in columns else None
-    return VectorFile(path, values, names, labels, feature_names)
+    return names
 
 
 def read_vector_table(path: Path) -> OneSided:
@@ -118,6 +125,7 @@ class VectorItems:
 
     file: VectorFile
     noun: ClassVar[str] = "row"
+    prefix: ClassVar[str] = ""
 
     @property
     def shown(self) -> str:
@@ -157,49 +165,65 @@ def _one_sided(
 
 def _arrays(path: Path) -> dict[str, Any]:
     """Return the arrays of an .npy or .npz file by name; of an .npy file it is `features`."""
-    found = np.load(path, allow_pickle=False)
-    if isinstance(found, np.ndarray):
-        return {"features": found}
-    with found:
-        return {name: found[name] for name in found.files}
+    return {name or "features": array for name, array in read_arrays(path).items()}
 
 
-def _parquet(path: Path) -> dict[str, Any]:
-    """Return the columns of a Parquet file as arrays; lists of numbers have two axes."""
-    table = library("pyarrow.parquet", f"Reading {shown_path(path)}").read_table(path)
-    columns: dict[str, Any] = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        key = name.strip().lower()
-        if key in columns:
-            raise ValueError(f"two columns are called '{key}'")
-        kind = str(column.type)
-        if "list<" in kind:
-            rows = [np.asarray(row) for row in column.to_pylist()]
-            if len({row.shape for row in rows}) > 1 or any(row.ndim != 1 for row in rows):
-                raise ValueError(f"the lists of column '{name}' have different lengths")
-            columns[key] = np.stack(rows) if rows else np.empty((0, 0), np.float32)
-        else:
-            columns[key] = column.to_numpy()
-    return columns
+def _parquet(path: Path) -> VectorFile:
+    """Return the vectors of a Parquet file; beside them only one batch is in memory."""
+    file = open_parquet(path)
+    columns = number_columns(file)
+    if columns is None:
+        words = [one.name for one in file.columns if one.kind == "other"]
+        wrong = next((word for word in words if word not in (*IDS, LABEL)), None)
+        told = f"column '{wrong}' holds no numbers" if wrong else "it has no column of numbers"
+        raise _fault(path, f"{told} beside the columns {', '.join((*IDS, LABEL))}")
+    values = np.empty((file.rows, sum(column.width for column in columns)), np.float32)
+    done = 0
+    try:
+        for batch in file.batches(columns):
+            numbers = checked_values(numbers_in(batch, columns))
+            values[done : done + len(numbers)] = numbers
+            done += len(numbers)
+    except DataError as error:
+        raise _fault(path, f"rows from {done + 1} on: {str(error).rstrip('.')}") from None
+    naming, label = naming_column(file), file.column(LABEL)
+    ids: Iterable[object] = range(file.rows)
+    if naming is not None:
+        ids = (one for batch in file.batches([naming]) for one in batch.column(0).to_pylist())
+    labels = None
+    if label is not None:
+        words = [one for batch in file.batches([label]) for one in batch.column(0).to_pylist()]
+        labels = _labels(path, words, file.rows)
+    single = all(column.kind == "number" for column in columns)
+    names = tuple(column.name for column in columns) if single else ()
+    return VectorFile(path, values, _names(path, ids, file.rows), labels, names)
 
 
-def _matrix(path: Path, columns: dict[str, Any]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return all numbers of a file, and the names of columns where each is one number."""
+def holds_vectors(path: Path | None) -> bool:
+    """Return whether a path is that of a file of vectors; a Parquet file may hold other things."""
+    if path is None or not is_vector_file(path):
+        return False
+    if not is_parquet(path) or not path.is_file():
+        return True
+    return _is_of_numbers(open_parquet(path))
+
+
+def _is_of_numbers(file: ParquetFile) -> bool:
+    return file.column("path") is None and (
+        number_columns(file) is not None or set(file.names) <= {*IDS, LABEL}
+    )
+
+
+def _matrix(path: Path, columns: dict[str, Any]) -> np.ndarray:
+    """Return all numbers of a file of arrays."""
     parts = {name: values for name, values in columns.items() if name not in (*IDS, LABEL)}
-    if path.suffix.lower() != ".parquet":
-        wide = [name for name, values in parts.items() if values.ndim == 2]
-        chosen = "features" if "features" in wide else wide[0] if len(wide) == 1 else None
-        if chosen is None:
-            shapes = {name: values.shape for name, values in parts.items()}
-            raise _fault(path, f"expected one array (N, D), called features; it holds {shapes}")
-        return parts[chosen], ()
-    words = [name for name, values in parts.items() if values.dtype.kind not in "fiub"]
-    if words or not parts:
-        wrong = f"column '{words[0]}' holds no numbers" if words else "it has no column of numbers"
-        raise _fault(path, f"{wrong} beside the columns {', '.join((*IDS, LABEL))}")
-    matrix = np.column_stack([values.astype(np.float32) for values in parts.values()])
-    single = all(values.ndim == 1 for values in parts.values())
-    return matrix, tuple(parts) if single else ()
+    wide = [name for name, values in parts.items() if values.ndim == 2]
+    chosen = "features" if "features" in wide else wide[0] if len(wide) == 1 else None
+    if chosen is None:
+        shapes = {name: values.shape for name, values in parts.items()}
+        raise _fault(path, f"expected one array (N, D), called features; it holds {shapes}")
+    matrix: np.ndarray = parts[chosen]
+    return matrix
 
 
 def _labels(path: Path, words: Sequence[object], rows: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from onesided.core.config import nearest
 from onesided.core.errors import ConfigError
 from onesided.data.problem.samples import Source
+from onesided.data.problem.split import POOLED
 from onesided.data.sources import abcd, cifar, digits, idx, stl10, tabular, toy
 from onesided.data.sources.download import Archive, ByHand, Layout
 from onesided.data.sources.xbd import load as xbd
@@ -32,6 +33,7 @@ class SourceEntry:
         layouts: How it lies on disk; the first is what is fetched. Empty if it is embedded, or
             if people have to fetch it.
         by_hand: How people get it, where they must accept a licence.
+        paper_grouping: How the paper divides it, where the publisher divides it otherwise.
         listed: Whether people see it; sets for tests are not listed.
     """
 
@@ -49,6 +51,7 @@ class SourceEntry:
     std: tuple[float, ...]
     layouts: tuple[Layout, ...] = ()
     by_hand: ByHand | None = None
+    paper_grouping: str | None = None
     listed: bool = True
 
     @property
@@ -159,6 +162,7 @@ SOURCES: Mapping[str, SourceEntry] = MappingProxyType(
             mean=_of_255(82.5567, 103.9388, 98.9924),
             std=_of_255(35.2087, 33.5893, 38.6644),
             by_hand=xbd.BY_HAND,
+            paper_grouping=POOLED,
         ),
         tabular.BREAST_CANCER: SourceEntry(
             load=tabular.load_breast_cancer,

@@ -66,17 +66,49 @@ CIFAR10 = Variant(
     ),
     binary=one_archive(
         "cifar-10-batches-bin",
-        (f"{_ADDRESS}/cifar-10-binary.tar.gz", 170_052_171, "c32a1d4ab5d03f1284b67883e8d87530"),
-        ("data_batch_1.bin", 30_730_000, "5dd7e06a14cb22eb9f671a540d1b7c25"),
-        ("data_batch_2.bin", 30_730_000, "5ea93a67294ea407fff1d09f752e9692"),
-        ("data_batch_3.bin", 30_730_000, "942cd6a4bcdd0dd3c604fbe906cb4421"),
-        ("data_batch_4.bin", 30_730_000, "ae636b3ba5c66a11e91e8cb52e771fcb"),
-        ("data_batch_5.bin", 30_730_000, "53f37980c15c3d472c316c40844f3f0d"),
-        ("test_batch.bin", 30_730_000, "803d5f7f4d78ea53de84dbe85f74fb6d"),
+        (
+            *(
+                f"{_ADDRESS}/cifar-10-binary.tar.gz",
+                170_052_171,
+                "c32a1d4ab5d03f1284b67883e8d87530",
+            ),
+            "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+        ),
+        (
+            *("data_batch_1.bin", 30_730_000, "5dd7e06a14cb22eb9f671a540d1b7c25"),
+            "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+        ),
+        (
+            *("data_batch_2.bin", 30_730_000, "5ea93a67294ea407fff1d09f752e9692"),
+            "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+        ),
+        (
+            *("data_batch_3.bin", 30_730_000, "942cd6a4bcdd0dd3c604fbe906cb4421"),
+            "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+        ),
+        (
+            *("data_batch_4.bin", 30_730_000, "ae636b3ba5c66a11e91e8cb52e771fcb"),
+            "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+        ),
+        (
+            *("data_batch_5.bin", 30_730_000, "53f37980c15c3d472c316c40844f3f0d"),
+            "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+        ),
+        (
+            *("test_batch.bin", 30_730_000, "803d5f7f4d78ea53de84dbe85f74fb6d"),
+            "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+        ),
     ),
     python=one_archive(
         "cifar-10-batches-py",
-        (f"{_ADDRESS}/cifar-10-python.tar.gz", 170_498_071, "c58f30108f718f92721af3b95e74349a"),
+        (
+            *(
+                f"{_ADDRESS}/cifar-10-python.tar.gz",
+                170_498_071,
+                "c58f30108f718f92721af3b95e74349a",
+            ),
+            "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+        ),
         ("data_batch_1", 31_035_704, "c99cafc152244af753f735de768cd75f"),
         ("data_batch_2", 31_035_320, "d4bba439e000b95fd0a9bffe97cbabec"),
         ("data_batch_3", 31_035_999, "54ebc095f3ab1f0389bbae665268c751"),
@@ -111,15 +143,35 @@ CIFAR100 = Variant(
     ),
     binary=one_archive(
         "cifar-100-binary",
-        (f"{_ADDRESS}/cifar-100-binary.tar.gz", 168_513_733, "03b5dce01913d631647c71ecec9e9cb8"),
+        (
+            *(
+                f"{_ADDRESS}/cifar-100-binary.tar.gz",
+                168_513_733,
+                "03b5dce01913d631647c71ecec9e9cb8",
+            ),
+            "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+        ),
         ("train.bin", 153_700_000, "6172c7755cfe09b2fe270c85cebc1b15"),
         ("test.bin", 30_740_000, "4499cfba6c016c1be1438163640a0898"),
     ),
     python=one_archive(
         "cifar-100-python",
-        (f"{_ADDRESS}/cifar-100-python.tar.gz", 169_001_437, "eb9058c3a382ffc7106e4002c42a8d85"),
-        ("train", 155_249_918, "16019d7e3df5f24257cddd939b257f8d"),
-        ("test", 31_049_707, "f0ef6b0ae62326f3e7ffdfab6717acfc"),
+        (
+            *(
+                f"{_ADDRESS}/cifar-100-python.tar.gz",
+                169_001_437,
+                "eb9058c3a382ffc7106e4002c42a8d85",
+            ),
+            "85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
+        ),
+        (
+            *("train", 155_249_918, "16019d7e3df5f24257cddd939b257f8d"),
+            "735e79b04f092ca3d2e6d07f368c0a7d70d48c48d28865950cc24454cf45129b",
+        ),
+        (
+            *("test", 31_049_707, "f0ef6b0ae62326f3e7ffdfab6717acfc"),
+            "4b67687d9933c4db8f0831104447f15b93774f4f464bd0516f0f0f2ac83b7864",
+        ),
     ),
 )
 

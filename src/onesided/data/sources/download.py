@@ -1,7 +1,12 @@
 """Where published data sets come from, how they are fetched, and whether they are complete.
 
-A file counts only when its size and checksum are those of the published one. Until then
-its name ends in `.part`, and an older file of its name stays.
+A file counts only when its size and checksums are those of the published one. Until then
+its name ends in `.part`, and an older file of its name stays. Addresses are https, and no
+redirect leads away from it.
+
+MD5 is what the publishers, or the libraries that read their files, tell. The SHA-256 of archives
+are those that tensorflow-datasets and Keras publish for the same sizes; those of single files were
+computed from files with the published MD5. Where none is known, MD5 and https must do.
 """
 
 import gzip
@@ -10,6 +15,7 @@ import http.client
 import tarfile
 import tempfile
 import urllib.error
+import urllib.parse
 import urllib.request
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,12 +38,14 @@ class Archive:
 
     Attributes:
         md5: Checksum: guards against broken transfers, not against forgers.
+        sha256: Guards against both; empty where it is not known.
         folder: Where under the root it is put. A .tar.gz is unpacked in the root.
     """
 
     address: str
     size: int
     md5: str
+    sha256: str = ""
     folder: str = "."
 
     def path(self, root: Path) -> Path:
@@ -56,6 +64,7 @@ class ExpectedFile:
     name: str
     size: int
     md5: str
+    sha256: str = ""
     may_be_gzipped: bool = False
 
     def find(self, folder: Path) -> Path | None:
@@ -83,8 +92,12 @@ class Layout:
         return tuple(file.name for file in self.files if file.find(folder) is None)
 
 
-def one_archive(folder: str, archive: tuple[str, int, str], *files: tuple[str, int, str]) -> Layout:
-    """Return the layout of one archive: address, size and MD5 of it, and each file in it."""
+def one_archive(
+    folder: str,
+    archive: tuple[str, int, str, str],
+    *files: tuple[str, int, str] | tuple[str, int, str, str],
+) -> Layout:
+    """Return the layout of one archive: address, size and checksums of it, and each file in it."""
     expected = tuple(ExpectedFile(*file) for file in files)
     return Layout((folder, "."), (Archive(*archive),), expected)
 
@@ -196,8 +209,23 @@ def check(name: str, root: Path) -> tuple[FileStatus, ...]:
     layout, folder = _most_complete(layouts, root)
     paths = [file.find(folder) or folder / file.name for file in layout.files]
     return tuple(
-        compare(path, file.size, file.md5, unzip=file.may_be_gzipped and path.suffix == ".gz")
+        compare(path, file.size, *_strongest(file), unzip=path.name == f"{file.name}.gz")
         for path, file in zip(paths, layout.files, strict=True)
+    )
+
+
+def _strongest(file: Archive | ExpectedFile) -> tuple[str, str]:
+    """Return the best checksum that is known of a file, and its algorithm."""
+    return (file.sha256, "sha256") if file.sha256 else (file.md5, "md5")
+
+
+def _is_published(path: Path, archive: Archive) -> bool:
+    """Return whether a file has the size and all known checksums of an archive."""
+    known = {"md5": archive.md5, "sha256": archive.sha256}
+    return all(
+        measure(path, algorithm) == (archive.size, checksum)
+        for algorithm, checksum in known.items()
+        if checksum
     )
 
 
@@ -245,19 +273,20 @@ def download(archive: Archive, root: Path, progress: Progress) -> Path:
     and checksum are right, and removed when it is complete but wrong, since nothing can
     be continued there. A NAME that is there already and right is not fetched again.
     """
-    target, published = archive.path(root), (archive.size, archive.md5)
-    if target.is_file() and measure(target) == published:
+    target = archive.path(root)
+    if target.is_file() and _is_published(target, archive):
         progress(archive.size, archive.size)
         return target
     part = target.with_name(f"{target.name}.part")
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         _complete(archive, part, root, progress)
-        if measure(part) != published:
+        if not _is_published(part, archive):
             part.unlink()
             raise DataError(
                 f"What came from {archive.address} does not have the published checksum "
-                f"{archive.md5} and was discarded. Run the same command to fetch it again."
+                f"{_strongest(archive)[0]} and was discarded. Run the same command to fetch it "
+                "again."
             )
         publish(part, target)
     except OSError as error:
@@ -290,10 +319,13 @@ def _complete(archive: Archive, part: Path, root: Path, progress: Progress) -> N
 
 def _open(archive: Archive, root: Path, start: int) -> tuple[http.client.HTTPResponse, int]:
     """Return the response and the byte at which it starts: 0 if the server ignores ranges."""
+    if not _is_private(archive.address):
+        raise DataError(f"{archive.address} is not fetched: only https keeps a file unchanged.")
     headers = {"User-Agent": "onesided"} | ({"Range": f"bytes={start}-"} if start else {})
     request = urllib.request.Request(archive.address, headers=headers)
     try:
-        response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=_PATIENCE)
+        opener = urllib.request.build_opener(_NoDowngrade)
+        response: http.client.HTTPResponse = opener.open(request, timeout=_PATIENCE)
     except (OSError, http.client.HTTPException) as error:
         if start and isinstance(error, urllib.error.HTTPError) and error.code == 416:
             return _open(archive, root, 0)  # the server has nothing at that byte
@@ -307,6 +339,29 @@ def _open(archive: Archive, root: Path, start: int) -> tuple[http.client.HTTPRes
             "another file, or the login page of your network. Nothing was saved."
         )
     return response, start
+
+
+def _is_private(address: str) -> bool:
+    """Return whether nobody on the way can read or change what comes from an address."""
+    parts = urllib.parse.urlsplit(address)
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname == "127.0.0.1")
+
+
+class _NoDowngrade(urllib.request.HTTPRedirectHandler):
+    """Follows a server to another address only where that is as private."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        if not _is_private(newurl):
+            raise urllib.error.URLError(f"it leads to {newurl}, which is not https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _blocks(response: IO[bytes], archive: Archive, root: Path) -> Iterator[bytes]:

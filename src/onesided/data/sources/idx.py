@@ -22,17 +22,30 @@ CLASS_NAMES = (
     *("T-shirt/top", "trouser", "pullover", "dress", "coat"),
     *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
 )
-_ADDRESS = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
+_ADDRESS = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion"
+"""The publisher's repository; its older address has no https."""
 LAYOUTS = (
     Layout(
         folders=("fashion-mnist", "FashionMNIST/raw", "."),
         archives=tuple(
-            Archive(f"{_ADDRESS}/{name}-ubyte.gz", size, md5, folder="fashion-mnist")
-            for name, size, md5 in (
-                ("train-images-idx3", 26_421_880, "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
-                ("train-labels-idx1", 29_515, "25c81989df183df01b3e8a0aad5dffbe"),
-                ("t10k-images-idx3", 4_422_102, "bef4ecab320f06d8554ea6380940ec79"),
-                ("t10k-labels-idx1", 5_148, "bb300cfdad3c16e7a12a480ee83cd310"),
+            Archive(f"{_ADDRESS}/{name}-ubyte.gz", size, md5, sha256, folder="fashion-mnist")
+            for name, size, md5, sha256 in (
+                (
+                    *("train-images-idx3", 26_421_880, "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
+                    "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                ),
+                (
+                    *("train-labels-idx1", 29_515, "25c81989df183df01b3e8a0aad5dffbe"),
+                    "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+                ),
+                (
+                    *("t10k-images-idx3", 4_422_102, "bef4ecab320f06d8554ea6380940ec79"),
+                    "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+                ),
+                (
+                    *("t10k-labels-idx1", 5_148, "bb300cfdad3c16e7a12a480ee83cd310"),
+                    "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+                ),
             )
         ),
         files=tuple(
@@ -47,6 +60,8 @@ LAYOUTS = (
     ),
 )
 _UNSIGNED_BYTE = 8
+MOST_PACKED = 1100
+"""Bytes that gzip can pack into one; its format allows 1032."""
 
 
 def load_fashion_mnist(root: Path | None) -> Source:
@@ -81,6 +96,11 @@ def _parse_idx(file: IO[bytes] | gzip.GzipFile, path: Path, dimensions: int) -> 
         )
     shape = tuple(int(size) for size in np.frombuffer(header, dtype=">u4", offset=4))
     expected = math.prod(shape)
+    if expected > MOST_PACKED * path.stat().st_size:  # before memory is taken for it
+        raise DataError(
+            f"{path} announces {expected} bytes, more than a file of its size can hold. Fetch it "
+            "again."
+        )
     contents = file.read(expected + 1)  # one more, to notice a file that goes on
     if len(contents) != expected or expected == 0:
         found = "more" if len(contents) > expected else str(len(contents))

@@ -18,12 +18,15 @@ NAME = "stl10"
 CLASS_NAMES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
 POSITIVE_CLASSES = (0, 2, 3, 8, 9)
 """Airplane, car, *cat*, ship, truck: a mistake of vPU, kept so that results are comparable."""
-_ADDRESS = "http://ai.stanford.edu/~acoates/stl10"
+_ADDRESS = "https://ai.stanford.edu/~acoates/stl10"
 
 LAYOUTS = (
     one_archive(
         "stl10_binary",
-        (f"{_ADDRESS}/stl10_binary.tar.gz", 2_640_397_119, "91f7769df0f17e558f3565bffb0c7dfb"),
+        (
+            *(f"{_ADDRESS}/stl10_binary.tar.gz", 2_640_397_119, "91f7769df0f17e558f3565bffb0c7dfb"),
+            "f31fd99273a1acb8609c8db427cebb1de3f71de77758cdc0e22956e1289b9866",
+        ),
         ("train_X.bin", 138_240_000, "918c2871b30a85fa023e0c44e0bee87f"),
         ("train_y.bin", 5_000, "5a34089d4802c674881badbb80307741"),
         ("test_X.bin", 221_184_000, "7f263ba9f9e0b06b93213547f721ac82"),

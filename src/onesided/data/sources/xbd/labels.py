@@ -33,6 +33,10 @@ CLASS_NAMES = ("no-damage", "minor-damage", "major-damage", "destroyed")
 """In the order of the damage: the positives are 2 and 3, as in the paper's table."""
 UNCLASSIFIED = "un-classified"
 ADDRESS = "https://xview2.org"
+PARTS = {"train": "train", "tier1": "train", "tier3": "train", "test": "test", "hold": "apart"}
+"""Folder of the publisher to what it is for; the georeferenced copy calls train tier1."""
+ENDINGS = (".png", ".tif", ".tiff")
+"""PNG as the contest ships tiles, TIFF as the publisher's georeferenced copy does."""
 _ENDING = "_post_disaster.json"
 
 
@@ -43,6 +47,8 @@ class XbdTile:
     name: str
     label: Path
     image: Path
+    part: str = ""
+    """Folder of the publisher that it lies in: train, tier1, tier3, test, hold, or none of them."""
 
     @property
     def event(self) -> str:
@@ -79,8 +85,13 @@ def find_tiles(root: Path) -> tuple[XbdTile, ...]:
         name = label.name.removesuffix(_ENDING)
         folder = label.parent
         images = folder.parent / "images" if folder.name == "labels" else folder
+        files = [images / f"{name}_post_disaster{ending}" for ending in ENDINGS]
+        image = next((file for file in files if file.is_file()), files[0])
+        parts = [part for part in label.relative_to(root).parts[:-1] if part in PARTS]
+        tile = XbdTile(name, label, image, parts[-1] if parts else "")
         # A tile may lie in its split and in its event; they are copies.
-        tiles.setdefault(name, XbdTile(name, label, images / f"{name}_post_disaster.png"))
+        if name not in tiles or (tile.part and not tiles[name].part):
+            tiles[name] = tile
     if not tiles:
         raise DataNotFound(
             f"There is no xBD in {root}: expected folders images and labels with files such as "

@@ -1,10 +1,11 @@
 """xBD: buildings in satellite images after nineteen disasters, and how damaged they are.
 
-The reader opens the crops that `onesided data prepare xbd` makes, see `prepare`. The
-publisher divides tiles for a contest with hidden labels, so there is no test part. A split
-trains on 60 % of the buildings and tests on the rest, shuffled as in the NcPU paper. Or it
-tests on whole tiles or events (data.grouping), which answers how well the next disaster is
-handled.
+The reader opens the crops that `onesided data prepare xbd` makes, see `prepare`. Where the
+publisher's folders are there, a split trains on train and tier3 and tests on test, so that
+figures can be compared with those of xView2; hold is kept apart. With data.grouping = "pooled",
+and where there is only one folder, it trains on 60 % of all buildings and tests on the rest,
+shuffled as in the NcPU paper. Or it tests on whole tiles or events (data.grouping), which
+answers how well the next disaster is handled.
 
 Differs: which of the nineteen events are in the paper's 94 thousand crops is unknown. All
 events under the root are taken; move away the others.
@@ -19,7 +20,7 @@ from jaxtyping import UInt8
 from onesided.core.errors import DataError, DataNotFound
 from onesided.data.problem.samples import Samples, Source
 from onesided.data.sources.download import ByHand, FileStatus, compare
-from onesided.data.sources.xbd.labels import ADDRESS, CLASS_NAMES
+from onesided.data.sources.xbd.labels import ADDRESS, CLASS_NAMES, PARTS
 from onesided.data.sources.xbd.prepare import (
     COLUMNS,
     CROPS,
@@ -30,6 +31,7 @@ from onesided.data.sources.xbd.prepare import (
     prepare_xbd,
     read_summary,
 )
+from onesided.storage.arrays import NoArrays, map_array
 
 NAME = "xbd"
 POSITIVE_CLASSES = (2, 3)
@@ -60,6 +62,7 @@ def load_xbd(root: Path | None) -> Source:
         ),
         files=(folder / CROPS, folder / TABLE),
         train_share=TRAIN_SHARE,
+        side=np.array([PARTS.get(line.get("part", ""), "train") for line in lines]),
     )
 
 
@@ -86,8 +89,8 @@ def _folder(root: Path) -> Path:
 
 def _map_crops(path: Path) -> UInt8[np.ndarray, "n 3 64 64"]:
     try:
-        crops: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        crops = map_array(path)
+    except (OSError, NoArrays) as error:
         raise DataError(f"{path} is damaged ({error}). Delete it and prepare again.") from error
     if crops.dtype != np.uint8 or crops.shape[1:] != (3, SIZE, SIZE):
         raise DataError(
@@ -104,6 +107,7 @@ def _read_table(path: Path) -> list[dict[str, str]]:
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path} is damaged ({error}). Delete it and prepare again.") from error
     for number, line in enumerate(lines, start=2):
-        if tuple(line) != COLUMNS or line["subtype"] not in CLASS_NAMES:
+        # Tables of earlier versions have no column part.
+        if tuple(line) not in (COLUMNS, COLUMNS[:-1]) or line["subtype"] not in CLASS_NAMES:
             raise DataError(f"{path}, line {number} is damaged. Delete it and prepare again.")
     return lines

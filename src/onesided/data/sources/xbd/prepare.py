@@ -46,10 +46,12 @@ from onesided.storage.progress import Progress
 from onesided.storage.table import csv_lines
 
 FOLDER, CROPS, TABLE, SUMMARY = "xbd-crops", "crops.npy", "buildings.csv", "summary.json"
-COLUMNS = ("uid", "event", "tile", "subtype", "lon", "lat", "left", "top", "right", "bottom")
-"""Columns of the table; the last four are the crop's window, in pixels of the tile."""
+WINDOW = ("left", "top", "right", "bottom")
+COLUMNS = ("uid", "event", "tile", "subtype", "lon", "lat", *WINDOW, "part")
+"""Columns of the table; left to bottom are the crop's window in pixels of the tile, and part is
+the publisher's folder."""
 SIZE = 64
-FORMAT = 1
+FORMAT = 2
 _JOURNAL = "journal.jsonl"
 _KEYS = {"identity", "counts", "left_out", "skipped"}
 _HEADER_BYTES = 128  # room for the shape, which is known at the end only
@@ -94,7 +96,7 @@ def _identity(tiles: Sequence[XbdTile]) -> str:
     digest = hashlib.sha256(f"{FORMAT} {SIZE} {MARGIN}".encode())
     for tile in tiles:
         sizes = [path.stat().st_size if path.is_file() else -1 for path in (tile.label, tile.image)]
-        digest.update(f"\n{tile.name} {sizes}".encode("utf-8", "surrogateescape"))
+        digest.update(f"\n{tile.name} {tile.part} {sizes}".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 
@@ -143,7 +145,7 @@ def _cut_tile(tile: XbdTile) -> CutTile:
             continue
         crops.append(cut(image, building.window, SIZE))
         known = (building.uid, tile.event, tile.name, building.subtype, building.lon, building.lat)
-        lines.append((*known, *(round(edge, 3) for edge in building.window)))
+        lines.append((*known, *(round(edge, 3) for edge in building.window), tile.part))
         counts[building.subtype] += 1
         counts["partly black, at the border"] += _inside(building.window, image) < 1
         counts["with a repaired outline"] += building.repaired
