@@ -24,7 +24,9 @@ def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
 def empty(chrome: WebDriver) -> Iterator[Map]:
     """A browser without a page yet; whatever is shown in it must not complain."""
     complaints(chrome)
-    yield Map(chrome)
+    page = Map(chrome)
+    page.forget()
+    yield page
     assert complaints(chrome) == []
 
 

@@ -36,6 +36,10 @@ class Map:
         self.chrome.get(path.resolve().as_uri())
         self.settle()
 
+    def forget(self) -> None:
+        """Empty what the browser keeps for all pages from disk."""
+        self.run("localStorage.clear()")
+
     def run(self, script: str, *values: object) -> Any:  # noqa: ANN401
         return self.chrome.execute_script(script, *values)
 

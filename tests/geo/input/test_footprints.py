@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import ConfigError, DataError
-from onesided.geo.input.footprints import id_text, read_footprints
+from onesided.geo.input.footprints import check_different, id_text, read_footprints
 from tests.geo.input.test_vector import feature, write_features, write_squares
 
 
@@ -81,3 +81,26 @@ def test_footprints_without_a_system_are_refused_with_the_flag_to_name_it(tmp_pa
     with pytest.raises(DataError, match="--footprints-crs"):
         read_footprints(path)
     assert read_footprints(path, given_system="EPSG:32615").system.to_epsg() == 32615
+
+
+def test_collections_that_clipping_leaves_keep_their_polygons(tmp_path: Path) -> None:
+    house = {"type": "Polygon", "coordinates": [[[0, 0], [0, 1], [1, 1], [0, 0]]]}
+    line = {"type": "LineString", "coordinates": [[0, 0], [2, 2]]}
+    clipped = {"type": "GeometryCollection", "geometries": [house, line]}
+    features = [
+        {"type": "Feature", "properties": {"id": number}, "geometry": shape}
+        for number, shape in enumerate((house, clipped))
+    ]
+    path = tmp_path / "clipped.geojson"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    found = read_footprints(path)
+    assert [shape.geom_type for shape in found.geometries] == ["Polygon", "Polygon"]
+    assert found.warnings[0].startswith("1 of 2 footprints in ")
+
+
+def test_half_a_character_in_an_id_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"id of building 2 in town holds half a character \(\\ud800"
+    ):
+        check_different(["a", "\ud800"], "town")
+    check_different(["a", "\udcff"], "town")  # a byte of a file name, which can be written

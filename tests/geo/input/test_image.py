@@ -232,3 +232,10 @@ def test_without_gdal_a_geotiff_names_the_extra(
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(OnesidedError, match=r"pip install 'onesided\[geo\]'"), open_image(path):
         pass
+
+
+def test_gdal_may_cache_megabytes_of_a_file_and_not_bytes(tmp_path: Path) -> None:
+    from rasterio._env import get_gdal_config  # type: ignore[import-untyped, unused-ignore]
+
+    with open_image(write_tiff(tmp_path / "post.tif", noise(1))):
+        assert get_gdal_config("GDAL_CACHEMAX") == 128 * 2**20

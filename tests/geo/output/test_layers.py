@@ -15,6 +15,7 @@ from pyproj import Transformer
 from onesided.core.errors import OnesidedError
 from onesided.geo.input.footprints import Buildings, read_footprints
 from onesided.geo.input.vector import read_layer
+from onesided.geo.output.colours import NO_SCORE, SCORE_COLOURS
 from onesided.geo.output.layers import style_text, write_geojson, write_geopackage
 from tests.geo.fakes import write_geotiff_scene
 from tests.geo.maps import houses, table
@@ -146,3 +147,20 @@ def test_every_score_has_a_colour_and_no_score_has_one_too(is_point: bool, kind:
     symbols = {part.attrib["name"]: part.attrib["type"] for part in renderer.iter("symbol")}
     assert {symbol for _, _, symbol in ranges} == set(symbols)
     assert set(symbols.values()) == {kind}
+
+
+def test_qgis_shows_the_colours_of_the_page() -> None:
+    page = ElementTree.fromstring(style_text(is_point=False))
+    shown = [
+        tuple(map(int, option.attrib["value"].split(",")[:3]))
+        for option in page.iter("Option")
+        if option.get("name") == "color"
+    ]
+    assert shown == [NO_SCORE, *SCORE_COLOURS]
+
+
+def test_colours_differ_for_people_who_see_few_of_them() -> None:
+    """By brightness alone, every step is lighter than the one before it."""
+    weights = np.array([0.2126, 0.7152, 0.0722])
+    linear = (np.array(SCORE_COLOURS) / 255) ** 2.2
+    assert (np.diff((linear @ weights) ** (1 / 2.2)) > 0.03).all()

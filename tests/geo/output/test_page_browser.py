@@ -1,5 +1,6 @@
 import csv
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from onesided.geo.output.page import MapItem, MapPage
-from onesided.storage.names import name_in_cell
+from onesided.storage.names import name_in_cell, spreadsheet_safe
 from tests.geo.fake_town import page_of, picture, rectangle
 from tests.geo.map_browser import OPEN, TOWN, Map, middle_of
 
@@ -157,8 +158,8 @@ def test_search_finds_by_a_part_of_the_name(shown: Map) -> None:
     assert shown.selected() == "building-00120"
 
 
-def test_checks_are_saved_as_labels(empty: Map, tmp_path: Path) -> None:
-    names = ['=HYPERLINK("x")', 'quote",comma', "line\nfeed", "'+1", "plain"]
+def test_answers_are_saved_with_their_time(empty: Map, tmp_path: Path) -> None:
+    names = ['=HYPERLINK("x")', 'quote",comma;=1', "line\nfeed", "'\uff0b1", "plain"]
     items = [
         replace(item, name=name, score=1 - place / 10)
         for place, (name, item) in enumerate(zip(names, OPEN, strict=False))
@@ -178,10 +179,12 @@ def test_checks_are_saved_as_labels(empty: Map, tmp_path: Path) -> None:
     WebDriverWait(empty.chrome, 10).until(lambda _: saved.exists())
     with saved.open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, strict=True))
-    assert rows[0] == ["id", "label"]
-    assert [name_in_cell(name) for name, _ in rows[1:]] == names[:4]
-    assert [label for _, label in rows[1:]] == ["positive", "negative", "unlabelled", "positive"]
-    assert not any(name.startswith(("=", "+", "-", "@")) for name, _ in rows[1:])
+    assert rows[0] == ["id", "answer", "reviewer", "time"]
+    assert [name_in_cell(row[0]) for row in rows[1:]] == names[:4]
+    assert [row[1] for row in rows[1:]] == ["positive", "negative", "unsure", "positive"]
+    assert all(datetime.fromisoformat(row[3]).tzinfo for row in rows[1:])
+    assert [row[0] for row in rows[1:]] == [spreadsheet_safe(name) for name in names[:4]]
+    assert '"quote"",comma;=1"' in saved.read_text(encoding="utf-8")
 
 
 def test_coordinates_can_be_taken_to_another_map(shown: Map) -> None:

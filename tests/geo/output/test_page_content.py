@@ -83,7 +83,7 @@ def test_facts_are_bounds_or_missing_with_one_reason() -> None:
     )
     drawn = table(houses(20))
     page = map_page(drawn, chips(20), Summary(figures, None, ()), title="damage")
-    share = "at most about 25.0% (95% interval 20.0% to 31.2%, " + BIASED["high"] + ")"
+    share = "at most 31.2% (95% interval 20.0% to 31.2%, " + BIASED["high"] + ")"
     assert page.facts == [
         ("buildings", "20"),
         ("damaged among the unmarked, share", share),

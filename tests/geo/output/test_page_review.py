@@ -1,4 +1,4 @@
-"""Checks that were saved before, loaded into the map page again."""
+"""Answers that were saved before, loaded into the map page again."""
 
 import csv
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
+from onesided.storage.answers import ANSWERS, read_answers
 from tests.geo.fake_town import page_of
 from tests.geo.map_browser import OPEN, Map
 
@@ -39,7 +40,8 @@ def load(page: Map, content: str | bytes, folder: Path, name: str = "review.csv"
 
 def checks(page: Map) -> list[list[str]]:
     """Return the lines that would be saved now."""
-    return list(csv.reader(str(page.run("return onesidedMap.csv()")).splitlines(keepends=True)))[1:]
+    lines = str(page.run("return onesidedMap.csv()")).splitlines(keepends=True)
+    return [row[:2] for row in list(csv.reader(lines))[1:]]
 
 
 def mark(page: Map, keys: Iterable[str]) -> None:
@@ -51,9 +53,10 @@ def mark(page: Map, keys: Iterable[str]) -> None:
 def test_what_was_saved_comes_back_to_the_letter(page: Map, tmp_path: Path) -> None:
     mark(page, "12312")
     saved = str(page.run("return onesidedMap.csv()"))
+    page.forget()
     page.show(page_of(ITEMS), tmp_path / "map.html")
     assert checks(page) == []
-    assert load(page, saved, tmp_path) == "5 checks loaded."
+    assert load(page, saved, tmp_path) == "5 answers loaded."
     assert str(page.run("return onesidedMap.csv()")) == saved
     assert "5 checked: 2 damaged, 2 not damaged, 1 unsure" in page.text("review")
     page.press("j")
@@ -62,14 +65,16 @@ def test_what_was_saved_comes_back_to_the_letter(page: Map, tmp_path: Path) -> N
 
 def test_a_spreadsheet_s_way_of_writing_is_read(page: Map, tmp_path: Path) -> None:
     text = '\ufeffseen by;Label;ID\r\nme;Positive;"plain;"\r\nme;NEGATIVE;later\r\n\r\n'
-    assert load(page, text, tmp_path) == "2 checks loaded."
+    assert load(page, text, tmp_path) == "2 answers loaded."
     assert checks(page) == [["plain;", "positive"], ["later", "negative"]]
 
 
 def test_unknown_ids_are_counted_and_left_out(page: Map, tmp_path: Path) -> None:
     text = "id,label\nlater,positive\nnobody,positive\nnowhere,negative\nplain;,perhaps\n"
     message = load(page, text, tmp_path)
-    assert message == "1 check loaded; 2 unknown ids left out; 1 line with another label left out."
+    assert (
+        message == "1 answer loaded; 2 unknown ids left out; 1 line with another answer left out."
+    )
     assert checks(page) == [["later", "positive"]]
 
 
@@ -77,7 +82,7 @@ def test_what_was_checked_in_this_window_stays(page: Map, tmp_path: Path) -> Non
     mark(page, "1")
     text = 'id,label\n"\'=HYPERLINK(""x"")",negative\nlater,unlabelled\nlater,negative\n'
     message = load(page, text, tmp_path)
-    assert message == "2 checks loaded; 1 building kept as checked here."
+    assert message == "2 answers loaded; 1 building kept as checked here."
     # The newest last, as the list of what was checked shows them from the end.
     assert checks(page) == [["later", "negative"], ["'" + NAMES[0], "positive"]]
 
@@ -87,7 +92,9 @@ def test_a_file_without_checks_changes_nothing(page: Map, tmp_path: Path) -> Non
     before = checks(page)
     contents = ("", "a,b\n1,2\n", "id\nlater\n", 'id,label\n"later', b"\x89PNG\r\n\x1a\n\0\xff")
     for content in contents:
-        assert load(page, content, tmp_path).startswith("This file holds no checks: its first line")
+        assert load(page, content, tmp_path).startswith(
+            "This file holds no answers: its first line"
+        )
     assert checks(page) == before
 
 
@@ -96,7 +103,7 @@ def test_nothing_in_a_file_is_run(page: Map, tmp_path: Path) -> None:
     text = f'id,label\n"{attack}",positive\nlater,"{attack}"\n__proto__,positive\nlater,__proto__\n'
     message = load(page, text, tmp_path, name="<img src=x onerror=window.hacked=2>.csv")
     assert (
-        message == "0 checks loaded; 2 unknown ids left out; 2 lines with another label left out."
+        message == "0 answers loaded; 2 unknown ids left out; 2 lines with another answer left out."
     )
     assert page.run("return window.hacked") is None
     assert page.run("return document.querySelectorAll('img').length") == 0
@@ -108,7 +115,7 @@ def test_the_button_is_reached_and_pressed_by_keys(page: Map) -> None:
         "document.getElementById('review-file').click = () => { window.asked = true; };"
         "document.getElementById('list-kind').focus()"
     )
-    for _ in range(30):
+    for _ in range(50):
         page.press(Keys.TAB)
         if page.chrome.switch_to.active_element.get_attribute("id") == "load":
             break
@@ -128,3 +135,43 @@ def test_loaded_checks_alone_need_no_second_save(page: Map, tmp_path: Path) -> N
     assert not asks_before_leaving()
     mark(page, "1")
     assert asks_before_leaving()
+
+
+def test_answers_and_threshold_survive_a_crash(page: Map, tmp_path: Path) -> None:
+    page.run("document.getElementById('reviewer').value = 'Anna; x'")
+    mark(page, "14")
+    page.set_threshold(0.97)
+    before = str(page.run("return onesidedMap.csv()"))
+    assert before.count("Anna; x") == 2
+    page.show(page_of(ITEMS), tmp_path / "map.html")
+    assert page.text("loaded") == "2 answers of an earlier window restored from this browser."
+    assert str(page.run("return onesidedMap.csv()")) == before
+    assert float(page.element("threshold-number").get_attribute("value") or "nan") == 0.97
+    assert "1 damaged, 0 not damaged, 0 unsure, 1 skipped" in page.text("review")
+
+
+def test_another_place_does_not_see_these_answers(page: Map, tmp_path: Path) -> None:
+    mark(page, "1")
+    page.show(page_of(ITEMS[1:]), tmp_path / "elsewhere.html")
+    assert checks(page) == []
+
+
+def test_two_people_who_disagree_are_told(page: Map, tmp_path: Path) -> None:
+    text = "id,answer,reviewer,time\nlater,positive,Anna,2024-01-01T10:00:00Z\n"
+    text += "later,negative,Ben,2024-01-01T11:00:00Z\n"
+    message = load(page, text, tmp_path)
+    assert message == (
+        "1 answer loaded; on 1 building reviewers disagree, and the last answer counts."
+    )
+    assert checks(page) == [["later", "negative"]]
+
+
+def test_the_page_s_file_is_what_python_reads(page: Map, tmp_path: Path) -> None:
+    page.run("document.getElementById('reviewer').value = '=Anna'")
+    mark(page, "1234")
+    path = tmp_path / "review.csv"
+    path.write_text(str(page.run("return onesidedMap.csv()")), encoding="utf-8")
+    found = read_answers(path)
+    assert [each.item for each in found] == NAMES[:4]
+    assert [each.answer for each in found] == list(ANSWERS)
+    assert {each.reviewer for each in found} == {"=Anna"}

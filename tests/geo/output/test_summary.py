@@ -9,7 +9,6 @@ from onesided.core.errors import DataError
 from onesided.geo.input.footprints import Buildings
 from onesided.geo.output.summary import (
     COLUMNS,
-    LISTED,
     LISTED_HELD_OUT,
     Summary,
     summarise,
@@ -119,15 +118,23 @@ def test_a_prior_that_cannot_be_estimated_leaves_its_figures_missing_with_a_reas
     assert summary.figure("recall").value is not None
 
 
-def test_truth_is_reported_for_all_and_for_places_not_trained_on() -> None:
+def test_truth_is_reported_for_places_not_trained_on_and_the_others_are_counted() -> None:
     drawn, truth = separated(0.3)
     summary = summarise(drawn, truth=truth)
-    assert summary.figure("known_class", LISTED).value == COUNT - MARKED
-    held_out = int((drawn.held_out & ~drawn.marked).sum())
-    assert summary.figure("known_class", LISTED_HELD_OUT).value == held_out
-    rows = np.arange(MARKED, COUNT)
+    rows = np.flatnonzero(drawn.held_out & ~drawn.marked)
+    assert summary.figure("known_class", LISTED_HELD_OUT).value == len(rows)
     right = (drawn.scores[rows] > 0.5) == [truth[str(row)] == 1 for row in rows]
-    assert summary.figure("oa", LISTED).value == pytest.approx(right.mean())
+    assert summary.figure("oa", LISTED_HELD_OUT).value == pytest.approx(right.mean())
+    trained = COUNT - MARKED - len(rows)
+    assert f"{trained} of {COUNT - MARKED} unmarked buildings" in summary.warnings[-1]
+
+
+def test_buildings_that_look_the_same_count_once() -> None:
+    drawn, truth = separated(0.3)
+    rows = np.flatnonzero(drawn.held_out & ~drawn.marked)
+    copies = np.isin(np.arange(COUNT), rows[::2])
+    summary = summarise(replace(drawn, copies=copies), truth=truth)
+    assert summary.figure("known_class", LISTED_HELD_OUT).value == len(rows) - copies.sum()
 
 
 def test_truth_about_other_buildings_is_refused() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from onesided.core.errors import DataError
 from onesided.geo.input.coordinates import system
 from onesided.geo.input.footprints import Buildings
 from onesided.geo.scene import chips as module
@@ -103,3 +104,15 @@ def test_a_chip_of_other_bands_is_skipped_and_harms_no_neighbour(tmp_path: Path)
     cut = cut_chips(Mixed(), tmp_path, size=4)
     assert cut.reasons[1] == "its images have 4 bands where others have 2"
     assert (cut.values[2] == 2).all()
+
+
+def test_a_flipped_bit_in_a_chip_is_told(tmp_path: Path) -> None:
+    cut_chips(Numbers(), tmp_path, size=4)
+    pixels = tmp_path / "pixels.u8"
+    damaged = bytearray(pixels.read_bytes())
+    damaged[5 * 2 * 4 * 4 + 1] ^= 8  # in the chip of row 5
+    pixels.write_bytes(damaged)
+    with pytest.raises(DataError, match=r"pixels\.u8 is damaged .*row 5 .* cut again"):
+        cut_chips(Numbers(), tmp_path, size=4)
+    (tmp_path / "notes.jsonl").unlink()
+    assert cut_chips(Numbers(), tmp_path, size=4).values[5].max() == 5

@@ -11,7 +11,12 @@ from onesided.data.read.polygons import building_window, cut
 from onesided.geo.input.coordinates import system
 from onesided.geo.input.footprints import Buildings, read_footprints
 from onesided.geo.input.image import Stretch
-from onesided.geo.scene.footprint_scene import FootprintScene, morton, open_scene
+from onesided.geo.scene.footprint_scene import (
+    FootprintScene,
+    morton,
+    open_scene,
+    size_warnings,
+)
 from tests.geo.fakes import FakeScene, write_geotiff_scene
 from tests.geo.rasters import NORTH, WEST, noise, write_tiff
 
@@ -135,6 +140,70 @@ def test_before_and_after_are_stacked_though_grid_and_system_differ(
     difference = np.abs(pairs[:, :3].astype(int) - pairs[:, 3:].astype(int)).mean(axis=(1, 2, 3))
     between = np.abs(pairs[:-1, 3:].astype(int) - pairs[1:, 3:].astype(int)).mean(axis=(1, 2, 3))
     assert difference.max() < 0.5 * between.min()
+
+
+@pytest.mark.parametrize(
+    "turned",
+    [
+        (1, 0, 0, 0, 1, -120),  # south up
+        (-1, 0, 160, 0, -1, 0),  # mirrored
+        (0, 1, 0, -1, 0, 0),  # a quarter turn
+        (0.8, 0.6, -50, 0.6, -0.8, -10),
+    ],
+)
+def test_an_image_before_that_is_turned_shows_the_same_side_up(
+    tmp_path: Path, turned: tuple[float, ...]
+) -> None:
+    """Brightness falls to the east and to the south in both, whatever the order of pixels."""
+    a, b, c, d, e, f = turned
+
+    def shade(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        smooth = np.stack([200 - x, 220 + y, 100 + x / 2]).clip(0, 255)
+        return smooth.astype(np.uint8)
+
+    columns, rows = np.meshgrid(np.arange(160) + 0.5, np.arange(120) + 0.5)
+    post = write_tiff(tmp_path / "post.tif", shade(columns, -rows))
+    columns, rows = np.meshgrid(np.arange(300) + 0.5, np.arange(300) + 0.5)
+    pixels = shade(a * columns + b * rows + c, d * columns + e * rows + f)
+    place = (a, b, WEST + c, d, e, NORTH + f)
+    pre = write_tiff(tmp_path / "pre.tif", pixels, transform=place)
+    with ExitStack() as stack:
+        (chip,) = opened(stack, houses((60, 40, 80, 55)), pre, post).chips([0], 16)
+    assert isinstance(chip, np.ndarray)
+    np.testing.assert_allclose(chip[:3].astype(float), chip[3:].astype(float), atol=2)
+    assert chip[3, 0, 0] > chip[3, 0, -1]
+
+
+def test_a_turned_image_is_shown_with_north_up(tmp_path: Path) -> None:
+    pixels = np.zeros((1, 120, 160), np.uint8)
+    pixels[:, :50] = 200  # the first rows, which are the south
+    south_up = (1, 0, WEST, 0, 1, NORTH - 120)
+    path = write_tiff(tmp_path / "post.tif", pixels, transform=south_up)
+    with ExitStack() as stack:
+        (chip,) = opened(stack, houses((60, 60, 80, 80)), path).chips([0], 16)
+    assert isinstance(chip, np.ndarray)
+    assert chip[0, 0].max() < 50 < 150 < chip[0, -1].min()
+
+
+def test_small_and_half_seen_footprints_are_told(tmp_path: Path) -> None:
+    path = write_tiff(tmp_path / "post.tif", noise(1, height=100, width=100))
+    with ExitStack() as stack:
+        scene = opened(stack, houses((10, 10, 12, 12), (92, 20, 102, 30), (40, 40, 60, 60)), path)
+        small, partly = size_warnings(scene)
+    assert small.startswith("1 of 3 footprints are smaller than 4 pixels in post.tif")
+    assert partly.startswith("1 of 3 footprints lie partly outside post.tif")
+
+
+def test_buildings_beyond_180_degrees_are_found_in_an_image_across_it(tmp_path: Path) -> None:
+    place = (1e-5, 0, 179.9995, 0, -1e-5, 10.0)
+    path = write_tiff(tmp_path / "a.tif", noise(1, 3, 100, 100), crs="EPSG:4326", transform=place)
+    west = shapely.box(179.9996, 9.9993, 179.9998, 9.9995)
+    east = shapely.box(-179.9998, 9.9993, -179.9996, 9.9995)
+    shapes = np.array([west, east], object)
+    with ExitStack() as stack:
+        scene = opened(stack, Buildings(("w", "e"), shapes, system("EPSG:4326"), {}), path)
+        chips = list(scene.chips([0, 1], 8))
+    assert all(isinstance(chip, np.ndarray) for chip in chips)
 
 
 def test_a_given_stretch_takes_the_place_of_the_images_own(tmp_path: Path) -> None:

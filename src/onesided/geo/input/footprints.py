@@ -9,6 +9,7 @@ import numpy as np
 
 from onesided.core.errors import DataError
 from onesided.geo.input.coordinates import Geometries, System
+from onesided.geo.input.shapes import without_collections
 from onesided.geo.input.vector import Layer, read_layer
 
 USUAL_IDS = ("id", "uid", "building_id", "osm_id", "objectid", "fid")
@@ -24,7 +25,7 @@ class Buildings:
         geometries: Polygons, or points where only the position is known; None for neither.
         system: Coordinate system of the geometries.
         columns: Attributes of the file.
-        warnings: Sentences for the user about the ids.
+        warnings: Sentences for the user about ids and outlines.
     """
 
     names: tuple[str, ...]
@@ -54,7 +55,18 @@ def read_footprints(
     names, warnings = _usual_names(found) if id_column is None else (found.column(id_column), ())
     ids = tuple(map(id_text, names))
     check_different(ids, str(path))
-    return Buildings(ids, found.geometries, found.system, found.columns, warnings)
+    shapes, collections = without_collections(found.geometries)
+    if collections:
+        warnings = (*warnings, collections_in_words(collections, len(ids), str(path)))
+    return Buildings(ids, shapes, found.system, found.columns, warnings)
+
+
+def collections_in_words(collections: int, count: int, where: str) -> str:
+    """Return what was done with footprints that are collections of geometries."""
+    return (
+        f"{collections} of {count} footprints in {where} are collections of geometries, which "
+        "clipping and repairing leave. Their polygons were kept; lines and points were left out."
+    )
 
 
 def _usual_names(layer: Layer) -> tuple[Sequence[object], tuple[str, ...]]:
@@ -100,6 +112,13 @@ def check_different(names: Sequence[str], where: str) -> None:
             f"{nameless} of {len(names)} buildings in {where} have no id. Fill them in, or name "
             "another column with --id-column."
         )
+    for place, name in enumerate(names):
+        if any("\ud800" <= sign <= "\udbff" for sign in name):
+            raise DataError(
+                f"The id of building {place + 1} in {where} holds half a character "
+                f"({name.encode('unicode_escape').decode()}). Write it anew, or name another "
+                "column with --id-column."
+            )
     name, times = Counter(names).most_common(1)[0]
     if times > 1:
         raise DataError(

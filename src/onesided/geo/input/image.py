@@ -6,7 +6,7 @@ through GDAL (`Raster`). Plain pictures (`Picture`) are small and are read at on
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Shaped, UInt8
 
 from onesided.core.config import Config
-from onesided.core.errors import DataError, DataNotFound
+from onesided.core.errors import DataError, DataNotFound, OnesidedError
 from onesided.data.read.picture import decode, opaque_parts, read_header
 from onesided.data.read.polygons import Window
 from onesided.geo.input.coordinates import (
@@ -30,14 +30,20 @@ from onesided.geo.input.coordinates import (
     moved,
     system,
 )
+from onesided.geo.input.imagery import NETWORK, Imagery, opened_by_gdal, unreadable
+from onesided.geo.input.shapes import near_longitude
 from onesided.storage.optional import library
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 LOW, HIGH = 2.0, 98.0
 """Percentiles that become black and white where values are not 8 bits already."""
-CACHE_MEGABYTES = 128
+CACHE_BYTES = 128 * 2**20
 """How much of a file GDAL may cache. Its default, a twentieth of the memory, grows with the
-machine; windows are read in an order for which this is enough."""
+machine; windows are read in an order for which this is enough. rasterio takes bytes, where
+GDAL's own setting of this name takes megabytes."""
+METRES_PER_DEGREE = 111_320.0
+FURTHEST = (540.0, 90.5, 540.0, 90.5)
+"""Degrees west, south, east and north that an image may reach: once around, and a pixel more."""
 COPY_AGAIN = "Copy it again from where it came from."
 
 Matrix = tuple[float, ...]
@@ -90,7 +96,12 @@ class Raster:
         is_eight_bit: Whether values are 0 to 255 already.
     """
 
-    def __init__(self, path: Path, dataset: Any, given_system: str | None) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        path: Path | Imagery,
+        dataset: Any,  # noqa: ANN401
+        given_system: str | None,
+    ) -> None:
         self.path, self.dataset = path, dataset
         interpretation = [colour.name for colour in dataset.colorinterp]
         if interpretation[0] == "palette":
@@ -132,6 +143,8 @@ class Raster:
             if self.has_holes:
                 valid = self.dataset.dataset_mask(window=window, out_shape=(height, width)) > 0
         except library("rasterio.errors", "Reading a GeoTIFF").RasterioIOError as error:
+            if isinstance(self.path, Imagery):
+                raise unreadable(self.path, error) from None
             raise DataError(
                 f"{self.path} is damaged or cut short: a part of it cannot be read "
                 f"({_cause_of(error)}). {COPY_AGAIN}"
@@ -145,16 +158,26 @@ OpenImage = Picture | Raster
 
 
 @contextmanager
-def open_image(path: Path, given_system: str | None = None) -> Iterator[OpenImage]:
+def open_image(path: Path | Imagery, given_system: str | None = None) -> Iterator[OpenImage]:
     """Open an image; `given_system` is the coordinate system of one that names none."""
+    if isinstance(path, Imagery):
+        rasterio = library("rasterio", f"Reading {path}")
+        errors = library("rasterio.errors", f"Reading {path}")
+        with rasterio.Env(GDAL_CACHEMAX=CACHE_BYTES, **NETWORK), warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.NotGeoreferencedWarning)
+            with opened_by_gdal(path) as dataset:
+                yield Raster(path, dataset, given_system)
+        return
     if not path.is_file():
         raise DataNotFound(f"There is no image {path}. Give a GeoTIFF, or a PNG or JPEG.")
     if path.suffix.lower() in PICTURES:
-        yield _located_picture(path, given_system)
+        picture = _located_picture(path, given_system)
+        _check_on_earth(picture)
+        yield picture
         return
     rasterio = library("rasterio", f"Reading {path.name}")
     errors = library("rasterio.errors", f"Reading {path.name}")
-    with rasterio.Env(GDAL_CACHEMAX=CACHE_MEGABYTES):
+    with rasterio.Env(GDAL_CACHEMAX=CACHE_BYTES):
         try:
             with warnings.catch_warnings():
                 # `Raster` refuses such a file in our own words.
@@ -166,7 +189,29 @@ def open_image(path: Path, given_system: str | None = None) -> Iterator[OpenImag
                 f"({_cause_of(error)}). {COPY_AGAIN}"
             ) from None
         with dataset:
-            yield Raster(path, dataset, given_system)
+            try:
+                raster = Raster(path, dataset, given_system)
+            except OnesidedError:
+                raise
+            except Exception as error:  # GDAL tells of damaged tags when it is first asked for them
+                raise DataError(
+                    f"{path} has a damaged header ({_cause_of(error)}). {COPY_AGAIN}"
+                ) from None
+            _check_on_earth(raster)
+            yield raster
+
+
+def _check_on_earth(image: OpenImage) -> None:
+    """Refuse an image that lies nowhere: its place and its coordinate system do not go together."""
+    a, b, _, d, e, _ = image.matrix
+    edge = np.full(4, np.nan)
+    if np.isfinite(image.matrix).all() and a * e != b * d:
+        edge = np.array(edge_in_degrees(image))
+    if not (np.abs(edge) <= FURTHEST).all():
+        raise DataError(
+            f"{image.path} lies nowhere on Earth: its georeference {tuple(image.matrix)} does not "
+            f"go with its coordinate system {image.system.name}. Correct the one or the other."
+        )
 
 
 def _cause_of(error: Exception) -> str:
@@ -175,7 +220,7 @@ def _cause_of(error: Exception) -> str:
     return str(cause).splitlines()[0].rstrip(".") if str(cause) else type(cause).__name__
 
 
-def _named_or_given(path: Path, named: System | None, given: str | None) -> System:
+def _named_or_given(path: Path | Imagery, named: System | None, given: str | None) -> System:
     if named is None and given is None:
         raise DataError(
             f"{path} does not say in which coordinate system it is. Name it with "
@@ -225,10 +270,61 @@ def to_pixels(matrix: Matrix, points: Coordinates) -> Coordinates:
     return np.column_stack([(e * x - b * y) / scale, (a * y - d * x) / scale])
 
 
-def outlines_in_pixels(image: OpenImage, geometries: Geometries, source: System) -> Geometries:
-    """Return geometries of any coordinate system in columns and rows of an image."""
-    convert = between(source, image.system)
-    return moved(geometries, lambda points: to_pixels(image.matrix, convert(points)))
+@dataclass(frozen=True)
+class Grid:
+    """Pixels on a plane: where an image, or a picture that is cut from several, has its rows."""
+
+    matrix: Matrix
+    system: System
+
+
+def upright_grid(image: OpenImage) -> Grid:
+    """Return the image's own grid, or one of the same resolution with north up where it is turned.
+
+    Images before and after an event are cut on one grid, and people see north up.
+    """
+    a, b, c, d, e, f = image.matrix
+    if a > 0 > e and b == d == 0:
+        return Grid(image.matrix, image.system)
+    side = math.sqrt(abs(a * e - b * d))
+    return Grid((side, 0.0, c, 0.0, -side, f), image.system)
+
+
+def metres_per_pixel(grid: Grid, height: int) -> tuple[float, float]:
+    """Return the width and height of a pixel in metres, about."""
+    a, _, _, _, e, f = grid.matrix
+    if grid.system.is_geographic:
+        latitude = f + e * height / 2
+        return a * METRES_PER_DEGREE * math.cos(math.radians(latitude)), -e * METRES_PER_DEGREE
+    factor = float(grid.system.axis_info[0].unit_conversion_factor)
+    return a * factor, -e * factor
+
+
+def pixels_between(grid: Grid, image: OpenImage) -> Callable[[Coordinates], Coordinates]:
+    """Return the function from columns and rows of a grid to those of an image."""
+    convert = between(grid.system, image.system)
+    unturned = _near_its_longitudes(image.matrix, image.system, image.width, image.height)
+    return lambda points: to_pixels(image.matrix, unturned(convert(to_map(grid.matrix, points))))
+
+
+def outlines_in_pixels(
+    image: OpenImage, geometries: Geometries, source: System, grid: Grid | None = None
+) -> Geometries:
+    """Return geometries of any coordinate system in columns and rows of an image, or of a grid."""
+    pixels = grid or Grid(image.matrix, image.system)
+    convert = between(source, pixels.system)
+    unturned = _near_its_longitudes(pixels.matrix, pixels.system, image.width, image.height)
+    return moved(geometries, lambda points: to_pixels(pixels.matrix, unturned(convert(points))))
+
+
+def _near_its_longitudes(
+    matrix: Matrix, its_system: System, width: int, height: int
+) -> Callable[[Coordinates], Coordinates]:
+    """Return what brings longitudes near those of an image, which may reach across 180 degrees."""
+    if its_system is None or not its_system.is_geographic:
+        return lambda points: points
+    middle = float(to_map(matrix, np.array([[width / 2, height / 2]]))[0, 0])
+    return lambda points: near_longitude(points, middle)
 
 
 def edge_in_degrees(image: OpenImage) -> tuple[float, float, float, float]:
@@ -245,6 +341,8 @@ def edge_in_degrees(image: OpenImage) -> tuple[float, float, float, float]:
     if np.ptp(around) < 180:  # not where there is no middle, nor of an image of the whole Earth
         degrees[:, 0] = around
     known = degrees[np.isfinite(degrees).all(axis=1)]
+    if not len(known):
+        return (math.nan,) * 4
     (west, south), (east, north) = known.min(axis=0), known.max(axis=0)
     return float(west), float(south), float(east), float(north)
 

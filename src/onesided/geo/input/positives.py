@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Bool
 
 from onesided.core.errors import ConfigError, DataError
-from onesided.core.labels import POSITIVE, UNKNOWN
-from onesided.geo.input.coordinates import Geometries, converted
+from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.geo.input.coordinates import Geometries, System, converted
 from onesided.geo.input.footprints import Buildings, id_text
 from onesided.geo.input.vector import read_layer
 from onesided.storage.labels import NAMES, NotALabel, label_in
@@ -31,16 +31,11 @@ class Marks:
 def marks_of_ids(buildings: Buildings, path: Path, id_column: str | None = None) -> Marks:
     """Return the buildings whose ids a CSV file lists, in its column id or its first column.
 
-    Where the file has a column label, as the checks saved by the map page have, only
-    positives count.
+    Where the file has a column answer, as files of the map page have, or label, only positives
+    count; a building that somebody else calls negative does not.
     """
-    listed = read_id_rows(path, id_column=id_column, further=("label",), needed=False)
-    wanted = [name for name, word in listed if word is None or _label(path, name, word) == POSITIVE]
-    if not wanted:
-        raise DataError(
-            f"None of the {len(listed)} buildings in {path} has the label positive. Without a "
-            "column label, every id listed counts."
-        )
+    listed = listed_ids(path, id_column)
+    wanted, contested = listed.wanted, listed.contested
     rows = {name: row for row, name in enumerate(buildings.names)}
     unknown = [name for name in wanted if name not in rows]
     if len(unknown) == len(wanted):
@@ -57,13 +52,52 @@ def marks_of_ids(buildings: Buildings, path: Path, id_column: str | None = None)
             f"{len(unknown)} of {len(wanted)} ids in {path} belong to no building and were left "
             f"out; the first is '{unknown[0]}'."
         )
-    if len(wanted) < len(listed):
+    if contested:
         warnings.append(
-            f"{len(listed) - len(wanted)} buildings in {path} are not labelled as damaged. A map "
+            f"{path} calls {len(contested)} buildings both damaged and not damaged; they count as "
+            f"not marked. The first is '{contested[0]}'."
+        )
+    if listed.others:
+        warnings.append(
+            f"{listed.others} buildings in {path} are not labelled as damaged. A map "
             "is trained on damaged buildings alone, so these count as not marked and are ranked "
             "like all others."
         )
     return Marks(marked, tuple(warnings))
+
+
+@dataclass(frozen=True)
+class ListedIds:
+    """What a CSV file says of buildings.
+
+    Attributes:
+        wanted: Ids that are damaged, each once.
+        contested: Ids that somebody calls damaged and somebody else does not.
+        others: How many further buildings are listed.
+    """
+
+    wanted: list[str]
+    contested: list[str]
+    others: int
+
+
+def listed_ids(path: Path, id_column: str | None = None) -> ListedIds:
+    """Return the ids that a CSV file lists, or raise where none of them is damaged."""
+    listed = read_id_rows(path, id_column=id_column, further=("answer", "label"), needed=False)
+    labels = [
+        (name, POSITIVE if word is None else _label(path, name, word)) for name, word in listed
+    ]
+    denied = {name for name, label in labels if label == NEGATIVE}
+    called = list(dict.fromkeys(name for name, label in labels if label == POSITIVE))
+    wanted = [name for name in called if name not in denied]
+    contested = [name for name in called if name in denied]
+    if not wanted:
+        raise DataError(
+            f"None of the {len(listed)} buildings in {path} has the label positive. Without a "
+            "column label, every id listed counts."
+        )
+    others = {name for name, _ in listed} - set(wanted) - set(contested)
+    return ListedIds(wanted, contested, len(others))
 
 
 def _label(path: Path, name: str, word: str) -> int:
@@ -80,27 +114,32 @@ def marks_of_layer(buildings: Buildings, path: Path, *, layer_name: str | None =
     A polygon marks a building that it lies in or that lies in it. What counts is a point
     inside the smaller one: neighbours that share a wall with a marked building touch it, too.
     """
+    marks = drawn_marks(path, buildings.system, layer_name=layer_name)
+    pairs = marked_pairs(marks, buildings.geometries)
+    if not pairs.size:
+        raise DataError(
+            f"None of the {len(marks)} marks in {path} lies on a building. Check that both files "
+            "show the same place."
+        )
+    marked = np.zeros(len(buildings), bool)
+    marked[pairs[1]] = True
+    stray = len(marks) - len(np.unique(pairs[0]))
+    warning = f"{stray} of {len(marks)} marks in {path} lie on no building and were left out."
+    return Marks(marked, (warning,) if stray else ())
+
+
+def drawn_marks(path: Path, target: System, *, layer_name: str | None = None) -> Geometries:
+    """Return what a vector file draws over damaged buildings, in another coordinate system."""
     layer = read_layer(path, layer=layer_name, flag="--positives-layer")
     if layer.system is None:
         raise DataError(
             f"{path} does not say in which coordinate system its marks are. Save it again with "
             "one, for example as a GeoPackage."
         )
-    marks = converted(layer.geometries, layer.system, buildings.system)
-    pairs = _pairs(marks, buildings.geometries)
-    if not pairs.size:
-        raise DataError(
-            f"None of the {len(layer)} marks in {path} lies on a building. Check that both files "
-            "show the same place."
-        )
-    marked = np.zeros(len(buildings), bool)
-    marked[pairs[1]] = True
-    stray = len(layer) - len(np.unique(pairs[0]))
-    warning = f"{stray} of {len(layer)} marks in {path} lie on no building and were left out."
-    return Marks(marked, (warning,) if stray else ())
+    return converted(layer.geometries, layer.system, target)
 
 
-def _pairs(marks: Geometries, footprints: Geometries) -> np.ndarray:
+def marked_pairs(marks: Geometries, footprints: Geometries) -> np.ndarray:
     """Return the rows of marks, and below them the rows of the footprints that they mark."""
     shapely = library("shapely", "Marks on footprints")
     footprints = shapely.make_valid(footprints)
@@ -115,6 +154,17 @@ def _pairs(marks: Geometries, footprints: Geometries) -> np.ndarray:
 
 def marks_of_column(buildings: Buildings, condition: str) -> Marks:
     """Return the buildings whose attribute has one of some values: `damage=major,destroyed`."""
+    column, present, marked = column_values(buildings, condition)
+    if not marked.any():
+        seen = ", ".join(sorted(set(present))[:5])
+        raise DataError(f"No building has {condition}; its column '{column}' holds {seen}.")
+    return Marks(marked)
+
+
+def column_values(
+    buildings: Buildings, condition: str
+) -> tuple[str, list[str], Bool[np.ndarray, "n"]]:
+    """Return the column of a condition, its values as text, and where the condition holds."""
     column, _, values = condition.partition("=")
     if not values:
         raise ConfigError(
@@ -128,11 +178,7 @@ def marks_of_column(buildings: Buildings, condition: str) -> Marks:
     wanted = {id_text(value) for value in values.split(",")}
     cells = buildings.columns[column]
     present = [id_text(int(cell) if isinstance(cell, bool | np.bool_) else cell) for cell in cells]
-    marked = np.array([value in wanted for value in present])
-    if not marked.any():
-        seen = ", ".join(sorted(set(present))[:5])
-        raise DataError(f"No building has {condition}; its column '{column}' holds {seen}.")
-    return Marks(marked)
+    return column, present, np.array([value in wanted for value in present], bool)
 
 
 def read_truth(path: Path) -> Mapping[str, int]:

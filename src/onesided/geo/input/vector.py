@@ -1,7 +1,8 @@
 """Features of a vector file: geometries, attributes, coordinate system.
 
-GeoJSON is read by the standard library and shapely, so it needs no GDAL; all other formats
-(GeoPackage, Shapefile, FlatGeobuf ...) are read by pyogrio.
+GeoJSON is read by the standard library and shapely, so it needs no GDAL; GeoParquet is read by
+pyarrow, which needs none either. All other formats (GeoPackage, Shapefile, FlatGeobuf ...) are read
+by pyogrio.
 """
 
 import json
@@ -24,9 +25,13 @@ from onesided.geo.input.coordinates import (
     same_system,
     system,
 )
+from onesided.storage.json_files import json_in
 from onesided.storage.optional import library
 
 GEOJSON = (".geojson", ".json")
+GEOPARQUET = (".parquet", ".geoparquet")
+GEOJSON_BYTES = 250
+"""Of a feature with few attributes, to guess how many a file holds without reading it."""
 FURTHEST = (360.0, 90.0, 360.0, 90.0)
 """Degrees west, south, east and north; larger numbers are metres."""
 
@@ -73,15 +78,23 @@ def read_layer(
     chooses a layer.
     """
     if not path.exists():
-        raise DataNotFound(f"There is no file {path}. Give a GeoPackage, GeoJSON or Shapefile.")
+        raise DataNotFound(
+            f"There is no file {path}. Give a GeoPackage, GeoJSON, FlatGeobuf, GeoParquet or "
+            "Shapefile."
+        )
     if path.suffix.lower() in GEOJSON:
         if layer is not None:
             raise ConfigError(f"{path} is GeoJSON, which has no layers. Leave {flag} out.")
         found = _read_geojson(path)
+    elif path.suffix.lower() in GEOPARQUET:
+        if layer is not None:
+            raise ConfigError(f"{path} is GeoParquet, which has no layers. Leave {flag} out.")
+        found = _read_geoparquet(path)
     else:
         found = _read_by_gdal(path, layer, flag)
     if not len(found):
         raise DataError(f"{path} holds no feature. Expected one for each building.")
+    found = replace(found, geometries=_known(found.geometries))
     if given_system is None:
         return found
     given, named = system(given_system), found.system
@@ -93,10 +106,30 @@ def read_layer(
     return replace(found, system=given)
 
 
+def count_footprints(path: Path) -> int:
+    """Return how many features a file holds, about and at once; 0 where that cannot be told."""
+    ending = path.suffix.lower()
+    if not path.is_file():
+        return 0
+    if ending in GEOJSON:
+        return path.stat().st_size // GEOJSON_BYTES
+    if ending in GEOPARQUET:
+        arrow = library("pyarrow", f"Reading {path.name}")
+        try:
+            return int(library("pyarrow.parquet", "Parquet").read_metadata(path).num_rows)
+        except (arrow.ArrowException, OSError):
+            return 0  # `read_layer` says what is wrong with it
+    pyogrio = library("pyogrio", f"Reading {path.name}")
+    try:
+        return max(0, int(pyogrio.read_info(path)["features"]))
+    except pyogrio.errors.DataSourceError:
+        return 0  # likewise
+
+
 def _read_geojson(path: Path) -> Layer:
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError) as error:
+        content = json_in(path, may_hold_nan=True)
+    except ValueError as error:
         raise DataError(f"{path} is not GeoJSON: {error}.") from None
     if not isinstance(content, dict) or not isinstance(content.get("features"), list):
         raise DataError(f"{path} is not GeoJSON: expected a FeatureCollection with `features`.")
@@ -127,11 +160,20 @@ def _geometry(path: Path, row: int, feature: object) -> object:
         raise DataError(f"{path}: feature {row + 1} has no readable geometry ({error}).") from None
 
 
+def _known(geometries: Geometries) -> Geometries:
+    """Return None for a geometry without a place: an empty one, or one that is not finite."""
+    shapely = library("shapely", "Reading footprints")
+    known = np.array(geometries, dtype=object)
+    known[shapely.is_empty(known) | ~np.isfinite(shapely.bounds(known)).all(axis=1)] = None
+    return known
+
+
 def _geojson_system(content: Mapping[str, Any], geometries: Geometries) -> System | None:
     """Return WGS84, or what `crs` says: older than RFC 7946, but GIS programs still write it."""
     named = content.get("crs")
     if isinstance(named, dict):
-        return known_system((named.get("properties") or {}).get("name"))
+        properties = named.get("properties")
+        return known_system(properties.get("name") if isinstance(properties, dict) else None)
     box = bounds_of(geometries)
     return system(WGS84) if box is None or (np.abs(box) <= FURTHEST).all() else None
 
@@ -141,33 +183,94 @@ def _column(values: Sequence[object]) -> np.ndarray:
     kinds = {type(value) for value in values}
     if kinds == {int} and all(abs(value) < 2**63 for value in values):  # type: ignore[arg-type]
         return np.array(values, np.int64)
-    if kinds and kinds <= {int, float, type(None)} and float in kinds:
+    small = all(abs(value) < 2**63 for value in values if isinstance(value, int))
+    if kinds and kinds <= {int, float, type(None)} and float in kinds and small:
         return np.array([np.nan if value is None else value for value in values], np.float64)
     column = np.empty(len(values), object)
     column[:] = values
     return column
 
 
-def _read_by_gdal(path: Path, layer: str | None, flag: str) -> Layer:
-    pyogrio = library("pyogrio", f"Reading {path.name}")
+@dataclass(frozen=True)
+class GeoParquetFacts:
+    """Which column of a GeoParquet file holds the geometries, and in which system."""
+
+    geometry: str
+    system: System | None
+
+
+def geoparquet_facts(path: Path, schema: Any) -> GeoParquetFacts:  # noqa: ANN401
+    """Return what the metadata `geo` of a Parquet file says; see geoparquet.org, version 1."""
+    text = (schema.metadata or {}).get(b"geo")
+    try:
+        content = json.loads(text or "")
+        name = content["primary_column"]
+        column = content["columns"][name]
+        encoding, crs = str(column["encoding"]), column.get("crs", WGS84)
+    except (ValueError, KeyError, TypeError):
+        raise DataError(
+            f"{path} is Parquet, but not GeoParquet: it does not say which column holds "
+            "geometries. Write it again with a program that knows GeoParquet, such as QGIS."
+        ) from None
+    if encoding.upper() != "WKB" or name not in schema.names:
+        raise DataError(
+            f"{path} stores geometries as {encoding[:40]!r} in the column {str(name)[:40]!r}; "
+            "expected WKB in a column of the file."
+        )
+    named = json.dumps(crs) if isinstance(crs, dict) else crs
+    return GeoParquetFacts(str(name), known_system(named))
+
+
+def _read_geoparquet(path: Path) -> Layer:
+    arrow = library("pyarrow", f"Reading {path.name}")
+    parquet = library("pyarrow.parquet", f"Reading {path.name}")
     shapely = library("shapely", f"Reading {path.name}")
+    try:
+        table = parquet.read_table(path)
+    except (arrow.ArrowException, OSError) as error:
+        raise DataError(f"{path} is not a Parquet file that can be read ({error}).") from None
+    facts = geoparquet_facts(path, table.schema)
+    wkb = np.array([*table.column(facts.geometry).to_pylist(), None], object)[:-1]
+    names = [name for name in table.column_names if name != facts.geometry]
+    columns = {name: _column(table.column(name).to_pylist()) for name in names}
+    try:
+        geometries = shapely.from_wkb(wkb, on_invalid="ignore")
+    except TypeError:
+        raise DataError(
+            f"{path} holds no geometries in the column '{facts.geometry}'; expected WKB."
+        ) from None
+    keys = list(range(1, len(wkb) + 1))
+    return Layer(path, geometries, columns, keys, facts.system, facts.system is not None)
+
+
+def chosen_layer(path: Path, layer: str | None, flag: str) -> str:
+    """Return the layer to read, or say which there are; errors name the `flag` that chooses."""
+    pyogrio = library("pyogrio", f"Reading {path.name}")
     try:
         # Tables without geometry, such as styles, are not layers to choose from.
         names = [str(name) for name, shape in pyogrio.list_layers(path) if shape is not None]
-        if not names:
-            raise DataError(f"{path} holds no layer of polygons or points.")
-        if layer is not None and layer not in names:
-            raise ConfigError(f"{path} has no layer '{layer}'.{nearest(layer, names)}")
-        if layer is None and len(names) > 1:
-            raise ConfigError(
-                f"{path} has {len(names)} layers: {', '.join(names)}. Choose one with {flag}."
-            )
+    except pyogrio.errors.DataSourceError as error:
+        raise DataError(f"{path} is not a vector file that can be read ({error}).") from None
+    if not names:
+        raise DataError(f"{path} holds no layer of polygons or points.")
+    if layer is not None and layer not in names:
+        raise ConfigError(f"{path} has no layer '{layer}'.{nearest(layer, names)}")
+    if layer is None and len(names) > 1:
+        raise ConfigError(
+            f"{path} has {len(names)} layers: {', '.join(names)}. Choose one with {flag}."
+        )
+    return layer or names[0]
+
+
+def _read_by_gdal(path: Path, layer: str | None, flag: str) -> Layer:
+    pyogrio = library("pyogrio", f"Reading {path.name}")
+    shapely = library("shapely", f"Reading {path.name}")
+    chosen = chosen_layer(path, layer, flag)
+    try:
         with warnings.catch_warnings():
             # GDAL warns of attributes that it leaves out, such as lists.
             warnings.simplefilter("ignore")
-            meta, keys, shapes, values = pyogrio.raw.read(
-                path, layer=layer or names[0], return_fids=True
-            )
+            meta, keys, shapes, values = pyogrio.raw.read(path, layer=chosen, return_fids=True)
     except pyogrio.errors.DataSourceError as error:
         raise DataError(f"{path} is not a vector file that can be read ({error}).") from None
     columns = dict(zip((str(name) for name in meta["fields"]), values, strict=True))

@@ -5,15 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onesided.core.errors import ConfigError, OnesidedError
+from onesided.geo.output.basemap import Basemap
 from onesided.geo.output.layers import style_text, write_geojson, write_geopackage
 from onesided.geo.output.page import write_map
-from onesided.geo.output.page_content import map_page
+from onesided.geo.output.page_content import PAGE_MEGABYTES, map_page
 from onesided.geo.output.summary import Summary, write_summary
 from onesided.geo.output.table import MapTable
 from onesided.geo.scene.chips import Chips
+from onesided.geo.scene.footprint_scene import FootprintScene
 from onesided.geo.scene.sources import MarkedScene
 from onesided.run.folder import make_folder
 from onesided.storage.atomic import write_text
+
+PAGE = "map.html"
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class MapFiles:
             geojson=output if ending == ".geojson" else output.with_suffix(".geojson"),
             style=output.with_suffix(".qml"),
             summary=output.with_name("summary.csv"),
-            page=output.with_name("map.html"),
+            page=output.with_name(PAGE),
         )
 
     def check_apart(self, given: Mapping[str, Path]) -> None:
@@ -57,6 +61,17 @@ class MapFiles:
                         f"The map would be written over {path}, which was given with {flag}. "
                         "Choose another name or folder with -o."
                     )
+
+    def inside(self, folder: Path) -> "MapFiles":
+        """Return the files of the same names in another folder."""
+        layer = self.geopackage
+        return MapFiles(
+            geopackage=None if layer is None else folder / layer.name,
+            geojson=folder / self.geojson.name,
+            style=folder / self.style.name,
+            summary=folder / self.summary.name,
+            page=folder / self.page.name,
+        )
 
     def make_folder(self) -> None:
         """Make the folder of the files; called once the input is known to be usable."""
@@ -75,8 +90,15 @@ def write_files(
     scene: MarkedScene,
     summary: Summary,
     warnings: tuple[str, ...] = (),
-) -> None:
-    """Write all files of a map."""
+    *,
+    basemap: Basemap | None = None,
+    page_megabytes: float = PAGE_MEGABYTES,
+) -> str | None:
+    """Write all files of a map; return the folder of the page's images, relative to the page.
+
+    `basemap` is a map from the network that the page offers; `page_megabytes` is the room for
+    sharp images beside the page.
+    """
     if files.geopackage is not None:
         write_geopackage(table, files.geopackage)
     write_geojson(table, files.geojson)
@@ -91,7 +113,9 @@ def write_files(
         summary,
         title=files.geojson.stem,
         after_from=scene.after_from,
-        background=scene.background,
+        images=scene.scene.images if isinstance(scene.scene, FootprintScene) else (),
         warnings=warnings,
+        basemap=basemap,
+        most_megabytes=page_megabytes,
     )
-    write_map(page, files.page)
+    return write_map(page, files.page)

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import date, datetime
 from pathlib import Path
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from onesided.core.errors import OnesidedError
-from onesided.geo.input.coordinates import WGS84, Geometries, converted, system
+from onesided.geo.input.coordinates import WGS84, Geometries, System, converted, system
+from onesided.geo.input.shapes import cut_at_antimeridian
+from onesided.geo.output.colours import NO_SCORE, SCORE_COLOURS, Colour
 from onesided.geo.output.table import MapTable
 from onesided.pages.render import render
 from onesided.storage.atomic import replacing, replacing_by_name
@@ -20,23 +22,39 @@ from onesided.storage.optional import library
 DECIMALS = 8
 """Of a degree: a millimetre."""
 POLYGONS, POINT = {3, 6}, 0
-# ColorBrewer's YlOrRd in five classes: readable in print and by the colour-blind.
-COLOURS = ("255,255,178", "254,204,92", "253,141,60", "240,59,32", "189,0,38")
-NO_SCORE = "150,150,150"
 
 
 def write_geojson(table: MapTable, path: Path) -> None:
-    """Write GeoJSON as RFC 7946 defines it: degrees of WGS 84, outer rings counter-clockwise."""
+    """Write the map as GeoJSON."""
+    buildings = table.buildings
+    write_geojson_layer(
+        buildings.geometries, buildings.system, table.columns(), path, names=buildings.names
+    )
+
+
+def write_geojson_layer(
+    geometries: Geometries,
+    its_system: System,
+    columns: Mapping[str, np.ndarray],
+    path: Path,
+    *,
+    names: Sequence[str] | None = None,
+) -> None:
+    """Write GeoJSON as RFC 7946 defines it.
+
+    Degrees of WGS 84, outer rings counter-clockwise, outlines across 180 degrees in two parts.
+    `names` are the ids of the features; without them the column `id` holds them.
+    """
     shapely = library("shapely", "Writing GeoJSON")
-    shapes = converted(table.buildings.geometries, table.buildings.system, system(WGS84))
-    columns = table.columns()
+    shapes = converted(geometries, its_system, system(WGS84))
+    ids = columns["id"] if names is None else names
     with replacing(path) as file:
         file.write(b'{"type": "FeatureCollection", "features": [\n')
-        for row, name in enumerate(table.buildings.names):
+        for row, name in enumerate(ids):
             properties = {key: _plain(key, values[row]) for key, values in columns.items()}
             feature = {
                 "type": "Feature",
-                "id": name,
+                "id": _plain("id", name),
                 "geometry": _shape(shapely, shapes[row]),
                 "properties": properties,
             }
@@ -48,7 +66,7 @@ def write_geojson(table: MapTable, path: Path) -> None:
 def _shape(shapely: Any, geometry: Any) -> Mapping[str, Any] | None:  # noqa: ANN401
     if geometry is None or not np.isfinite(shapely.get_coordinates(geometry)).all():
         return None
-    turned = shapely.orient_polygons(geometry, exterior_cw=False)
+    turned = shapely.orient_polygons(cut_at_antimeridian(geometry), exterior_cw=False)
     content: dict[str, Any] = shapely.geometry.mapping(turned)
     return {**content, "coordinates": _rounded(content["coordinates"])}
 
@@ -73,34 +91,46 @@ def _plain(key: str, value: object) -> object:
         if not np.isfinite(value):
             return None
         return int(value) if key == "rank" else value
-    return value if isinstance(value, str | int | bool | list | dict) else str(value)
+    if isinstance(value, list):
+        return [_plain("", inner) for inner in value]
+    if isinstance(value, dict):
+        return {str(name): _plain("", inner) for name, inner in value.items()}
+    return value if isinstance(value, str | int | bool) else str(value)
 
 
 def write_geopackage(table: MapTable, path: Path) -> None:
-    """Write a GeoPackage in the buildings' own coordinate system, with its style inside."""
+    """Write the map as a GeoPackage."""
+    write_geopackage_layer(
+        table.buildings.geometries, table.buildings.system, table.columns(), path
+    )
+
+
+def write_geopackage_layer(
+    geometries: Geometries, its_system: System, attributes: Mapping[str, np.ndarray], path: Path
+) -> None:
+    """Write a GeoPackage in the features' own coordinate system, with its style inside."""
     raw = library("pyogrio.raw", "Writing a GeoPackage")
     errors = library("pyogrio.errors", "Writing a GeoPackage")
     shapely = library("shapely", "Writing a GeoPackage")
-    buildings = table.buildings
-    columns = {name: _storable(values) for name, values in table.columns().items()}
-    kind = _geometry_type(buildings.geometries)
+    columns = {name: _storable(values) for name, values in attributes.items()}
+    kind = _geometry_type(geometries)
     layer = path.stem
     try:
         # SQLite writes in many steps; a reader must never see half of them.
         with replacing_by_name(path, ".gpkg") as part:
             raw.write(
                 part,
-                geometry=shapely.to_wkb(buildings.geometries),
+                geometry=shapely.to_wkb(geometries),
                 field_data=[values for values, _ in columns.values()],
                 field_mask=[missing for _, missing in columns.values()],
                 fields=list(columns),
                 geometry_type=kind,
                 promote_to_multi=kind.startswith("Multi"),
-                crs=buildings.system.to_wkt(),
+                crs=its_system.to_wkt(),
                 driver="GPKG",
                 layer=layer,
             )
-            _store_style(part, layer, style_text(is_point=kind == "Point"))
+            store_style(part, layer, style_text(is_point=kind == "Point"))
     except (errors.DataSourceError, errors.DataLayerError, sqlite3.Error) as error:
         raise OnesidedError(f"Cannot write {path} ({error}).") from None
 
@@ -135,7 +165,7 @@ def _text(value: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _store_style(path: Path, layer: str, style: str) -> None:
+def store_style(path: Path, layer: str, style: str, geometry: str = "geom") -> None:
     """Put the style into the table that QGIS reads when it opens the layer."""
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(
@@ -148,8 +178,8 @@ def _store_style(path: Path, layer: str, style: str) -> None:
         database.execute(
             "INSERT INTO layer_styles (f_table_catalog, f_table_schema, f_table_name, "
             "f_geometry_column, styleName, styleQML, styleSLD, useAsDefault, description) "
-            "VALUES ('', '', ?, 'geom', 'score', ?, '', 1, 'coloured by score')",
-            (layer, style),
+            "VALUES ('', '', ?, ?, 'score', ?, '', 1, 'coloured by score')",
+            (layer, geometry, style),
         )
         database.execute(
             "INSERT INTO gpkg_contents (table_name, data_type, identifier) "
@@ -158,9 +188,13 @@ def _store_style(path: Path, layer: str, style: str) -> None:
 
 
 def style_text(*, is_point: bool) -> str:
-    """Return a QGIS style (QML): pale to dark red in five classes of `score`, grey for none."""
-    classes = [(-1.0, -0.5, "no score, see the column reason", NO_SCORE)]
-    for step, colour in enumerate(COLOURS):
-        low, high = step / len(COLOURS), (step + 1) / len(COLOURS)
-        classes.append((low, high, f"{low:.1f} to {high:.1f}", colour))
+    """Return a QGIS style (QML): the page's colours, in classes of `score`, grey for none."""
+    classes = [(-1.0, -0.5, "no score, see the column reason", _qgis(NO_SCORE))]
+    for step, colour in enumerate(SCORE_COLOURS):
+        low, high = step / len(SCORE_COLOURS), (step + 1) / len(SCORE_COLOURS)
+        classes.append((low, high, f"{low:.1f} to {high:.1f}", _qgis(colour)))
     return str(render("geo/output/style.qml", classes=classes, is_point=is_point)) + "\n"
+
+
+def _qgis(colour: Colour) -> str:
+    return ",".join(map(str, colour))

@@ -44,7 +44,7 @@ def pack(shapes: Sequence[tuple[str, Rings]]) -> PackedShapes:
     sizes: list[int] = []
     quantised = [np.zeros((0, 2), np.int64)]
     for name, rings in shapes:
-        corners = [_quantised(name, ring) for ring in rings if ring]
+        corners = [_quantised(name, ring) for ring in rings if len(ring)]
         lengths = [len(ring) for ring in corners]
         sizes += lengths if len(lengths) == 1 else [-len(lengths), *lengths]
         quantised += corners
@@ -69,14 +69,16 @@ def _span(longitudes: Int64[np.ndarray, "n"]) -> tuple[int, int]:
 
 
 def _quantised(name: str, ring: Sequence[tuple[float, float]]) -> Int64[np.ndarray, "n 2"]:
-    for longitude, latitude in ring:
-        # NaN fails every comparison, so it is refused here too.
-        if not (-360 <= longitude <= 360 and -90 <= latitude <= 90):
-            raise DataError(
-                f"Positions on the map are longitude and latitude in degrees; {name!r} has "
-                f"({longitude}, {latitude}). Reproject the buildings to EPSG:4326."
-            )
-    quanta: Int64[np.ndarray, "n 2"] = np.rint(np.array(ring) * QUANTA_PER_DEGREE).astype(np.int64)
+    degrees = np.asarray(ring, np.float64)
+    # NaN fails every comparison, so it is refused here too.
+    if not (np.abs(degrees) <= (360, 90)).all():
+        inside = (np.abs(degrees) <= (360, 90)).all(axis=1)
+        longitude, latitude = degrees[~inside][0].tolist()
+        raise DataError(
+            f"Positions on the map are longitude and latitude in degrees; {name!r} has "
+            f"({longitude}, {latitude}). Reproject the buildings to EPSG:4326."
+        )
+    quanta: Int64[np.ndarray, "n 2"] = np.rint(degrees * QUANTA_PER_DEGREE).astype(np.int64)
     # The last corner of a closed ring is its first; a canvas closes rings by itself.
     is_closed = len(quanta) > 1 and (quanta[0] == quanta[-1]).all()
     return quanta[:-1] if is_closed else quanta

@@ -1,20 +1,27 @@
-"""One self-contained web page that shows buildings on a map, coloured by their score.
+"""One web page that shows buildings on a map, coloured by their score.
 
 Our own scripts draw the page on a canvas. It must open without a network, so a map library
-would have to be embedded, and would be larger than the buildings.
+would have to be embedded, and would be larger than the buildings. The page alone is a whole map;
+sharp images lie in a folder beside it (`page_files`).
 """
 
 import base64
+import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from markupsafe import Markup
 
 from onesided.core.errors import DataError
+from onesided.geo.output.basemap import Basemap
+from onesided.geo.output.colours import SCORE_COLOURS
 from onesided.geo.output.packed import Rings, pack
+from onesided.geo.output.page_attributes import encoded_attributes
+from onesided.geo.output.page_files import PageFiles, remove_other_files, write_page_files
+from onesided.geo.output.pyramid import Bounds, Pyramid
 from onesided.pages.document import document
 from onesided.storage.atomic import replacing
 
@@ -23,14 +30,26 @@ WEB = "geo/output/web"
 SCRIPTS = (
     "elements.js",
     "items.js",
+    "tree.js",
     "camera.js",
     "colours.js",
     "graticule.js",
+    "files.js",
+    "images.js",
+    "splat.js",
     "draw.js",
     "gestures.js",
+    "compare.js",
     "decision.js",
+    "table.js",
+    "storage.js",
     "review.js",
+    "additions.js",
+    "saving.js",
+    "filter.js",
+    "orders.js",
     "list.js",
+    "chips.js",
     "card.js",
     "main.js",
 )
@@ -38,9 +57,6 @@ SCRIPTS = (
 
 # JPEG, PNG, WebP; the browser script knows them by the same first bytes, in base64.
 _PICTURE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF")
-
-Bounds = tuple[float, float, float, float]
-"""West, south, east, north in degrees; east < west crosses the antimeridian."""
 
 
 @dataclass(frozen=True)
@@ -73,29 +89,57 @@ class MapPage:
     base: tuple[bytes, Bounds] | None = None
     """JPEG, PNG or WebP under the buildings, north up, rows evenly spaced in Web Mercator; and
     what it covers, to the outer edges of its pixels."""
+    base_before: tuple[bytes, Bounds] | None = None
+    """The same before the event."""
+    files: PageFiles = field(default_factory=PageFiles)
+    """What lies beside the page: sharp images, or chips of all buildings."""
+    attributes: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    """Columns of the footprints, a value for each building."""
+    basemap: Basemap | None = None
+    """A map from the network that a person may switch on."""
     facts: Sequence[tuple[str, str]] = ()
     """Label and text of each figure, shown as they are."""
     warnings: Sequence[str] = ()
 
 
-def write_map(page: MapPage, path: Path) -> None:
-    """Write the page to `path`; if that fails, a page that was there before stays."""
-    content = render(page)
+def write_map(page: MapPage, path: Path) -> str | None:
+    """Write the page to `path`; if that fails, a page that was there before stays.
+
+    The files beside the page go into a folder named by their content. So the old page keeps its
+    own until the new one stands, and only then are they removed. Returns that folder, relative
+    to the page; None where the page needs none.
+    """
+    _check(page)
+    written = write_page_files(page.files, path)
+    content = _rendered(page, written.name)
     with replacing(path) as file:
         file.write(content)
+    remove_other_files(path, written.name)
+    return written.name
 
 
-def render(page: MapPage) -> bytes:
-    """Return the page as UTF-8, the same bytes for the same content."""
+def render(page: MapPage, *, folder: str | None = None) -> bytes:
+    """Return the page as UTF-8, the same bytes for the same content.
+
+    `folder` is where the files beside the page are, relative to it.
+    """
     _check(page)
+    return _rendered(page, folder)
+
+
+def _rendered(page: MapPage, folder: str | None) -> bytes:
+    data = _data(page, folder)
     text = document(
         f"{WEB}/page.html",
         title=page.title,
         style=f"{WEB}/style.css",
         scripts=[f"{WEB}/{name}" for name in SCRIPTS],
-        data=_inert_json(_data(page)),
+        loads_scripts=folder is not None,
+        image_hosts=[page.basemap.host] if page.basemap else [],
+        data=_inert_json(data),
         pictures="".join(_base64(picture) for picture in _pictures(page.items)),
         base=_base64(page.base[0] if page.base else None),
+        base_before=_base64(page.base_before[0] if page.base_before else None),
     )
     # Names that are not Unicode carry lone surrogates; JSON reads these escapes back.
     return text.encode("utf-8", "backslashreplace")
@@ -104,8 +148,8 @@ def render(page: MapPage) -> bytes:
 def _check(page: MapPage) -> None:
     if not math.isfinite(page.threshold):
         raise DataError(f"The threshold of the map must be a number; got {page.threshold}.")
-    base, bounds = page.base or (None, None)
-    if bounds is not None:
+    bases = [base for base in (page.base, page.base_before) if base]
+    for _, bounds in bases:
         west, south, east, north = bounds
         if not (-90 <= south < north <= 90 and -180 <= west <= 360 and -180 <= east <= 360):
             raise DataError(
@@ -118,7 +162,7 @@ def _check(page: MapPage) -> None:
                 f"The score of {item.name!r} must be a number, or None if it was skipped; "
                 f"got {item.score}."
             )
-    for picture in (base, *_pictures(page.items)):
+    for picture in (*(picture for picture, _ in bases), *_pictures(page.items)):
         if picture is not None and not picture.startswith(_PICTURE_STARTS):
             raise DataError(
                 f"Pictures of the map must be JPEG, PNG or WebP; one starts with {picture[:8]!r}."
@@ -131,7 +175,7 @@ def _pictures(items: Iterable[MapItem]) -> Iterable[bytes | None]:
         yield item.after
 
 
-def _data(page: MapPage) -> dict[str, object]:
+def _data(page: MapPage, folder: str | None) -> dict[str, object]:
     roles = _numbered(item.role for item in page.items)
     reasons = _numbered(item.reason for item in page.items if item.reason)
     shapes = pack([(item.name, item.rings) for item in page.items])
@@ -141,6 +185,14 @@ def _data(page: MapPage) -> dict[str, object]:
         "facts": list(page.facts),
         "warnings": list(page.warnings),
         "bounds": _bounds_near(shapes.middle, page.base[1]) if page.base else None,
+        "bounds_before": (
+            _bounds_near(shapes.middle, page.base_before[1]) if page.base_before else None
+        ),
+        "files": _files(page.files, folder, shapes.middle),
+        "key": _key(page),
+        "colours": SCORE_COLOURS,
+        "attributes": encoded_attributes(page.attributes),
+        "basemap": page.basemap.to_json() if page.basemap else None,
         "names": [item.name for item in page.items],
         "scores": [None if item.score is None else float(item.score) for item in page.items],
         "ranks": [None if item.rank is None else int(item.rank) for item in page.items],
@@ -151,6 +203,39 @@ def _data(page: MapPage) -> dict[str, object]:
         "rings": shapes.rings,
         "steps": shapes.steps,
         "pictures": [(len(picture or b"") + 2) // 3 * 4 for picture in _pictures(page.items)],
+    }
+
+
+def _key(page: MapPage) -> str:
+    """Return what tells this place from others, so that a browser keeps its answers apart.
+
+    A map of the same buildings that is made again finds the answers that were given before.
+    """
+    digest = hashlib.sha256()
+    for item in page.items:
+        digest.update(f"{item.name}\x1e".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
+def _files(files: PageFiles, folder: str | None, middle: float) -> dict[str, object] | None:
+    if folder is None:
+        return None
+    return {
+        "folder": folder,
+        "layers": {name: _layer(middle, each) for name, each in files.layers.items()},
+        "chips": None if files.chips is None else files.chips.to_json(),
+    }
+
+
+def _layer(middle: float, pyramid: Pyramid) -> dict[str, object]:
+    tiles: list[list[str]] = [[] for _ in range(pyramid.levels)]
+    for tile in pyramid.tiles:
+        tiles[tile.level].append(f"{tile.column}-{tile.row}")
+    return {
+        "bounds": _bounds_near(middle, pyramid.bounds),
+        "width": pyramid.width / 2 ** (pyramid.all_levels - pyramid.levels),
+        "height": pyramid.height / 2 ** (pyramid.all_levels - pyramid.levels),
+        "tiles": tiles,
     }
 
 

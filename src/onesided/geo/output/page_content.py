@@ -1,17 +1,27 @@
-"""What the map page shows: shapes in degrees, some hundred small pictures, the image below."""
+"""What the map page shows: shapes in degrees, the images below them, pictures of buildings."""
 
-import io
 import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Int64, UInt8
-from PIL import Image
+from jaxtyping import Float64, Int64
 
-from onesided.geo.input.coordinates import WGS84, between, converted, system
+from onesided.geo.input.coordinates import WGS84, Geometries, between, converted, system
+from onesided.geo.input.footprints import id_text
 from onesided.geo.input.image import edge_in_degrees, to_pixels
+from onesided.geo.output.basemap import Basemap
 from onesided.geo.output.packed import Rings
-from onesided.geo.output.page import Bounds, MapItem, MapPage
+from onesided.geo.output.page import MapItem, MapPage
+from onesided.geo.output.page_files import ChipFiles, PageFiles
+from onesided.geo.output.pyramid import (
+    NO_DATA,
+    Bounds,
+    Pyramid,
+    colours,
+    jpeg,
+    mercator,
+    plan_pyramid,
+)
 from onesided.geo.output.summary import Summary, label
 from onesided.geo.output.table import MapTable
 from onesided.geo.scene.chips import Chips
@@ -25,8 +35,9 @@ TOP, DOUBTFUL, MARKED = 300, 100, 100
 PICTURE_QUALITY, BASE_QUALITY = 70, 80
 BASE_SIDE = 1600
 """Pixels of the longer side of the image under the buildings, at most."""
-BASE_GREY = 235
-"""Where that image has no data."""
+PAGE_MEGABYTES = 500.0
+"""Room for the files beside the page. A square kilometre at 30 cm takes about 4, before and after
+8."""
 
 
 def map_page(
@@ -36,41 +47,116 @@ def map_page(
     *,
     title: str,
     after_from: int = 0,
-    background: OutlinedImage | None = None,
+    images: Sequence[OutlinedImage] = (),
     warnings: Sequence[str] = (),
+    basemap: Basemap | None = None,
+    most_megabytes: float = PAGE_MEGABYTES,
 ) -> MapPage:
     """Return the content of the page.
 
-    `after_from` is the first channel of the image after the event, 0 where there is none
-    before it; `background` is the image to show under the buildings.
+    Args:
+        table: Every building with its score.
+        chips: What was cut from the images.
+        summary: Figures.
+        title: Heading of the page.
+        after_from: First channel of the image after the event, 0 where there is none before it.
+        images: Images of the whole place, to be shown under the buildings: the one after the
+            event alone, or before it the one before.
+        warnings: Sentences to show.
+        basemap: A map from the network that a person may switch on.
+        most_megabytes: Room for the files beside the page.
     """
+    shapes = converted(table.buildings.geometries, table.buildings.system, system(WGS84))
+    after = images[-1] if images else None
+    before = images[0] if len(images) > 1 else None
+    files = page_files(table, chips, shapes, images, after_from, most_megabytes)
     return MapPage(
         title=title,
-        items=_items(table, chips, after_from),
+        items=_items(table, shapes, chips, after_from),
         threshold=table.threshold,
-        base=base_picture(background) if background is not None else None,
-        facts=_facts(summary),
-        warnings=warnings,
+        base=base_picture(after) if after is not None else None,
+        base_before=base_picture(before) if before is not None else None,
+        files=files,
+        facts=facts_of(summary),
+        warnings=(*warnings, *_shortage(files, most_megabytes)),
+        attributes=_attributes(table),
+        basemap=basemap,
     )
 
 
-def _items(table: MapTable, chips: Chips, after_from: int) -> list[MapItem]:
-    buildings = table.buildings
-    shapes = converted(buildings.geometries, buildings.system, system(WGS84))
+def page_files(
+    table: MapTable,
+    chips: Chips,
+    shapes: Geometries,
+    images: Sequence[OutlinedImage],
+    after_from: int,
+    most_megabytes: float,
+) -> PageFiles:
+    """Return what to write beside the page: the images by tiles, else a chip of every building."""
+    room = most_megabytes * 1e6
+    boxes = _boxes(shapes)
+    names = ("before", "after")[-len(images) :] if images else ()
+    planned = {
+        name: plan_pyramid(image, boxes, most_bytes=room / len(images))
+        for name, image in zip(names, images, strict=True)
+    }
+    layers = {name: pyramid for name, pyramid in planned.items() if pyramid is not None}
+    if layers:
+        return PageFiles(layers)
+    rows = np.flatnonzero(chips.kept)
+    if not len(rows):
+        return PageFiles()
+    every = ChipFiles(chips.values, rows, after_from)
+    fitting = int(room / every.usual_bytes())
+    if fitting < len(rows):  # those that are looked at first
+        order = np.argsort(-table.scores[rows], kind="stable")[:fitting]
+        every = ChipFiles(chips.values, np.sort(rows[order]), after_from)
+    return PageFiles(chips=every)
+
+
+def _attributes(table: MapTable) -> dict[str, Sequence[object]]:
+    """Return the columns of the footprints but the one that names buildings."""
+    names = table.buildings.names
+    return {
+        column: values.tolist()
+        for column, values in table.buildings.columns.items()
+        if tuple(map(id_text, values)) != names
+    }
+
+
+def _boxes(shapes: Geometries) -> Float64[np.ndarray, "n 4"]:
+    boxes: Float64[np.ndarray, "n 4"] = library("shapely", "A map").bounds(shapes)
+    return boxes
+
+
+def _shortage(files: PageFiles, most_megabytes: float) -> list[str]:
+    """Return a warning where the images could not be written with their own pixels."""
+    coarse = [each for each in files.layers.values() if not each.is_sharp]
+    if not coarse:
+        return []
+    size = max(map(Pyramid.pixel_metres, coarse))
+    return [
+        f"The page shows the image with pixels of {size:.2g} m, which is coarser than the image "
+        f"itself, because its files may take {most_megabytes:.0f} MB. For a sharper one, give "
+        "--page-megabytes a larger number."
+    ]
+
+
+def _items(table: MapTable, shapes: Geometries, chips: Chips, after_from: int) -> list[MapItem]:
     pictured = set(pictured_rows(table).tolist())
     ranks, roles = table.ranks, table.roles
     items = []
-    for row, name in enumerate(buildings.names):
+    for row, name in enumerate(table.buildings.names):
         before = after = None
         if row in pictured:
             chip = np.asarray(chips.values[row])
-            after = _jpeg(chip[after_from:], PICTURE_QUALITY)
-            before = _jpeg(chip[:after_from], PICTURE_QUALITY) if after_from else None
+            after = jpeg(chip[after_from:], PICTURE_QUALITY)
+            before = jpeg(chip[:after_from], PICTURE_QUALITY) if after_from else None
         score = float(table.scores[row])
         items.append(
             MapItem(
                 name=printable(name),
-                rings=_rings(shapes[row]),
+                rings=rings_of(shapes[row]),
                 score=None if np.isnan(score) else score,
                 rank=int(ranks[row]) or None,
                 role=roles[row],
@@ -93,7 +179,8 @@ def pictured_rows(table: MapTable) -> Int64[np.ndarray, "m"]:
     return np.unique(np.concatenate([highest, doubtful, lowest_marked]))
 
 
-def _rings(shape: object) -> Rings:
+def rings_of(shape: object) -> Rings:
+    """Return a shape in degrees as rings; nothing where a map cannot show it."""
     shapely = library("shapely", "A map")
     if shape is None or shapely.is_empty(shape):
         return ()
@@ -111,7 +198,7 @@ def _rings(shape: object) -> Rings:
     ]
 
 
-def _facts(summary: Summary) -> list[tuple[str, str]]:
+def facts_of(summary: Summary) -> list[tuple[str, str]]:
     """Return label and value of every figure; a reason for missing figures comes only once."""
     facts, reasons = [], set()
     for figure in summary.figures:
@@ -131,16 +218,16 @@ def base_picture(background: OutlinedImage, side: int = BASE_SIDE) -> tuple[byte
     west, south, east, north = edge_in_degrees(image)
     if small is None or not (-85 < south < north < 85 and 0 < east - west <= 360):
         return None  # Mercator has no poles, and a map of the whole Earth needs no picture
-    top, bottom = _mercator(north), _mercator(south)
+    top, bottom = mercator(north), mercator(south)
     across, down = math.radians(east - west), top - bottom
     scale = min(side, max(small.valid.shape)) / max(across, down)
     width, height = max(1, round(across * scale)), max(1, round(down * scale))
     longitude = west + (np.arange(width) + 0.5) / width * (east - west)
     stretched = top - (np.arange(height) + 0.5) / height * down
     latitude = np.degrees(np.arctan(np.sinh(stretched)))
-    picture = np.full((3, height, width), BASE_GREY, np.uint8)
+    picture = np.full((3, height, width), NO_DATA, np.uint8)
     convert = between(system(WGS84), image.system)
-    colours = _colours(small.values)
+    shown_colours = colours(small.values)
     small_height, small_width = small.valid.shape
     for row in range(height):  # a row at a time: coordinates take more memory than pixels
         points = convert(np.column_stack([longitude, np.full(width, latitude[row])]))
@@ -150,22 +237,6 @@ def base_picture(background: OutlinedImage, side: int = BASE_SIDE) -> tuple[byte
         inside = (x >= 0) & (x < small_width) & (y >= 0) & (y < small_height)
         x, y = x[inside].astype(np.int64), y[inside].astype(np.int64)
         shown = small.valid[y, x]
-        picture[:, row, np.flatnonzero(inside)[shown]] = colours[:, y[shown], x[shown]]
+        picture[:, row, np.flatnonzero(inside)[shown]] = shown_colours[:, y[shown], x[shown]]
     turn = 360.0 * (west < -180)
-    return _jpeg(picture, BASE_QUALITY), (west + turn, south, east + turn, north)
-
-
-def _mercator(latitude: float) -> float:
-    return math.asinh(math.tan(math.radians(latitude)))
-
-
-def _colours(bands: UInt8[np.ndarray, "bands h w"]) -> UInt8[np.ndarray, "3 h w"]:
-    """Return the first three bands as colours; the first of one or two as grey."""
-    return bands[:3] if len(bands) >= 3 else np.repeat(bands[:1], 3, axis=0)
-
-
-def _jpeg(bands: UInt8[np.ndarray, "bands h w"], quality: int) -> bytes:
-    file = io.BytesIO()
-    pixels = np.ascontiguousarray(_colours(bands).transpose(1, 2, 0))
-    Image.fromarray(pixels).save(file, "JPEG", quality=quality)
-    return file.getvalue()
+    return jpeg(picture, BASE_QUALITY), (west + turn, south, east + turn, north)

@@ -10,7 +10,7 @@ import numpy as np
 
 from onesided.core.errors import DataError
 from onesided.geo.output.table import MapTable
-from onesided.metrics.alarm import EVERYTHING, NOTHING, degenerate
+from onesided.metrics.alarm import EVERYTHING, NOTHING, Evidence, degenerate
 from onesided.metrics.figure import Figure
 from onesided.metrics.pu import population_prior
 from onesided.metrics.registry import assumption, entry, shown
@@ -24,8 +24,8 @@ FEW = 20
 """So few buildings may all be damaged; no fault of the model."""
 COLUMNS = ("figure", "part", "label", "value", "low", "high", "bias", "missing", "assumes")
 """Of `summary.csv`."""
-LISTED, LISTED_HELD_OUT = "true labels", "true labels, held-out places"
-"""Parts of the buildings whose class is known."""
+LISTED_HELD_OUT = "true labels, held-out places"
+"""The buildings whose class is known, and that were not trained on."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,16 @@ def summarise(
         unseen: Whether the model was trained elsewhere, so that every building is held out.
         optimism: By how much the proxy AUC is too high because the model was chosen by it.
     """
-    out = table.scored & (table.held_out | unseen)
+    out = table.scored & (table.counted | unseen)
     positive, unlabelled = table.scores[out & table.marked], table.scores[out & ~table.marked]
     counts = _counts(table)
-    checks = _true_figures(table, truth) if truth is not None else []
+    checks: list[Figure] = []
+    told: tuple[str, ...] = ()
+    if truth is not None:
+        checks, told = _true_figures(table, truth, unseen=unseen)
     if not len(positive) or not len(unlabelled):
-        return Summary((*counts, *checks), *_alarm(table, unseen=unseen))
+        alarm, warnings = _alarm(table, unseen=unseen)
+        return Summary((*counts, *checks), alarm, (*warnings, *told))
     marked = float(table.marked[table.scored].mean())
     evaluation = evaluate_by(
         prior or own_prior(positive, unlabelled),
@@ -80,7 +84,8 @@ def summarise(
     )
     found = {**evaluation.figures, **_share_of_all(evaluation.figures["prior"], marked)}
     figures = [found[name] for name in shown("map") if name in found]
-    return Summary((*counts, *figures, *checks), evaluation.degenerate, evaluation.warnings)
+    warnings = (*evaluation.warnings, *told)
+    return Summary((*counts, *figures, *checks), evaluation.degenerate, warnings)
 
 
 def _alarm(table: MapTable, *, unseen: bool) -> tuple[str | None, tuple[str, ...]]:
@@ -105,7 +110,7 @@ def _alarm(table: MapTable, *, unseen: bool) -> tuple[str | None, tuple[str, ...
             "whether the model works on such images."
         )
         return None, (warning,)
-    return degenerate(share), ()
+    return degenerate(Evidence(share)), ()
 
 
 def _counts(table: MapTable) -> list[Figure]:
@@ -138,7 +143,10 @@ def _share_of_all(prior: Figure, marked: float) -> dict[str, Figure]:
     return {name: replace(prior, name=name, value=value, low=low, high=high, assumes=assumes)}
 
 
-def _true_figures(table: MapTable, truth: Mapping[str, int]) -> list[Figure]:
+def _true_figures(
+    table: MapTable, truth: Mapping[str, int], *, unseen: bool
+) -> tuple[list[Figure], tuple[str, ...]]:
+    """Return figures on listed buildings that were not trained on, and who was left out."""
     classes = np.array([truth.get(name, -1) for name in table.buildings.names])
     known = (classes >= 0) & table.scored & ~table.marked
     if not known.any():
@@ -146,19 +154,22 @@ def _true_figures(table: MapTable, truth: Mapping[str, int]) -> list[Figure]:
             f"None of the {len(truth)} ids with a true label is an unmarked building with a "
             f"score. The buildings have ids such as '{table.buildings.names[0]}'."
         )
-    figures = []
-    for part, rows, assumes in (
-        (LISTED, known, ("listed",)),
-        (LISTED_HELD_OUT, known & table.held_out, ("listed_held_out",)),
-    ):
-        if not rows.any():
-            continue
-        metrics = truth_metrics(classes[rows], table.scores[rows], threshold=table.threshold)
-        values = {"known_class": int(rows.sum()), **metrics.to_json()}
-        figures += [
-            Figure(name, value, assumes=assumes, part=part) for name, value in values.items()
-        ]
-    return figures
+    rows = known & (table.counted | unseen)
+    left_out = int((known & ~rows).sum())
+    told: tuple[str, ...] = ()
+    if left_out:
+        told = (
+            f"{left_out} of {known.sum()} unmarked buildings with a true label were trained on, or "
+            "look the same as another; they are left out of the figures on true labels.",
+        )
+    if not rows.any():
+        return [], told
+    metrics = truth_metrics(classes[rows], table.scores[rows], threshold=table.threshold)
+    values = {"known_class": int(rows.sum()), **metrics.to_json()}
+    return [
+        Figure(name, value, assumes=("listed_held_out",), part=LISTED_HELD_OUT)
+        for name, value in values.items()
+    ], told
 
 
 def label(figure: Figure) -> str:

@@ -7,14 +7,29 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from onesided.core.errors import CheckpointError
 from onesided.data.problem.dataset import Selection
 from onesided.engine.model_file import load_model
 from onesided.geo.input.footprints import Buildings, id_text
 from onesided.geo.scene.chips import Chips
+from onesided.metrics.calibration import Calibration
 
-OURS = ("score", "rank", "decision", "role", "reason")
+OURS = ("score", "probability", "rank", "decision", "role", "reason")
 """Columns that the map adds."""
+
+
+def decisions_of(scores: Float64[np.ndarray, "n"], threshold: float) -> list[str | None]:
+    """Return positive or negative, None for a skipped building."""
+    words = np.where(scores > threshold, "positive", "negative").astype(object)
+    words[np.isnan(scores)] = None
+    decisions: list[str | None] = words.tolist()
+    return decisions
+
+
+def roles_of(marked: Bool[np.ndarray, "n"], held_out: Bool[np.ndarray, "n"]) -> list[str]:
+    """Return positive or unlabelled, with "held-out" in front for buildings not trained on."""
+    words = np.where(marked, "positive", "unlabelled").astype(object)
+    roles: list[str] = np.where(held_out, "held-out " + words, words).tolist()
+    return roles
 
 
 @dataclass(frozen=True)
@@ -25,8 +40,11 @@ class MapTable:
         scores: From 0 to 1, NaN where a building was skipped.
         marked: Which buildings were marked as damaged.
         held_out: Which buildings were not trained on.
+        copies: Buildings that look the same as another held-out or trained one: no figure
+            counts them.
         reasons: Why a building was skipped, by its row.
         threshold: A building with a higher score is called damaged.
+        curve: From scores to probabilities; None where the map has no such column.
     """
 
     buildings: Buildings
@@ -35,6 +53,8 @@ class MapTable:
     held_out: Bool[np.ndarray, "n"]
     reasons: Mapping[int, str]
     threshold: float
+    copies: Bool[np.ndarray, "n"] | None = None
+    curve: Calibration | None = None
 
     def __len__(self) -> int:
         return len(self.buildings)
@@ -44,6 +64,11 @@ class MapTable:
         """Which buildings have a score."""
         scored: Bool[np.ndarray, n] = ~np.isnan(self.scores)
         return scored
+
+    @property
+    def counted(self) -> Bool[np.ndarray, "n"]:
+        """Which buildings count in figures: held out, and no copies."""
+        return self.held_out if self.copies is None else self.held_out & ~self.copies
 
     @property
     def ranks(self) -> Int64[np.ndarray, "n"]:
@@ -57,17 +82,12 @@ class MapTable:
     @property
     def decisions(self) -> list[str | None]:
         """Positive or negative, None for a skipped building."""
-        words = np.where(self.scores > self.threshold, "positive", "negative").astype(object)
-        words[~self.scored] = None
-        decisions: list[str | None] = words.tolist()
-        return decisions
+        return decisions_of(self.scores, self.threshold)
 
     @property
     def roles(self) -> list[str]:
         """Positive or unlabelled, with "held-out" in front for buildings not trained on."""
-        words = np.where(self.marked, "positive", "unlabelled").astype(object)
-        roles: list[str] = np.where(self.held_out, "held-out " + words, words).tolist()
-        return roles
+        return roles_of(self.marked, self.held_out)
 
     def columns(self) -> dict[str, np.ndarray]:
         """Return the footprints' attributes and ours; on a clash theirs are renamed."""
@@ -94,6 +114,7 @@ class MapTable:
         return {
             **theirs,
             "score": self.scores,
+            **({"probability": self.curve.of(self.scores)} if self.curve else {}),
             "rank": ranks,
             "decision": np.array(self.decisions, object),
             "role": np.array(self.roles, object),
@@ -109,19 +130,27 @@ def score_chips(
     marked: Bool[np.ndarray, "n"],
     held_out: Bool[np.ndarray, "n"],
     known: Float64[np.ndarray, "n"] | None = None,
+    copies: Bool[np.ndarray, "n"] | None = None,
+    elsewhere: bool = False,
 ) -> MapTable:
     """Return the map by the model of a run folder: a score for every building with a chip.
 
     `known` holds scores by models that were not trained on the building, NaN where there is none.
+    A model that was trained elsewhere gives no probabilities: they rest on the share of damaged
+    buildings there.
     """
     predictor, _ = load_model(run)
     scores = np.full(len(chips.values), np.nan) if known is None else known
     rows = np.flatnonzero(chips.kept & np.isnan(scores))
     if len(rows):
         scores[rows] = predictor.scores(Selection(chips.values, rows))
-    if not np.isfinite(scores[chips.kept]).all():
-        raise CheckpointError(
-            f"The model in {run} gives scores that are no numbers, so its weights are damaged. "
-            "Restore them from a copy, or train again."
-        )
-    return MapTable(buildings, scores, marked, held_out, chips.reasons, predictor.threshold)
+    return MapTable(
+        buildings,
+        scores,
+        marked,
+        held_out,
+        chips.reasons,
+        predictor.threshold,
+        copies,
+        None if elsewhere else predictor.calibration,
+    )

@@ -8,23 +8,29 @@ buildings then take the memory of a few hundred.
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Int64, UInt8
 
+from onesided.core.errors import DataError, OnesidedError
 from onesided.geo.input.footprints import Buildings
+from onesided.geo.input.imagery import Imagery
 from onesided.run.folder import make_folder
+from onesided.storage.atomic import read_json, write_json
 from onesided.storage.journal import Journal
+from onesided.storage.names import printable, shown_path
+from onesided.storage.own_file import open_own, why
 from onesided.storage.progress import Progress
 
-PIXELS, NOTES = "pixels.u8", "notes.jsonl"
+PIXELS, NOTES, NAMES = "pixels.u8", "notes.jsonl", "names.json"
 CHUNK = 256
 """Buildings between two notes: a few megabytes of pixels."""
-RULES = 2
+RULES = 3
 """Counts up when the same images give other pixels: older chips are then cut again."""
 
 Chip = np.ndarray | str
@@ -73,24 +79,51 @@ def cut_chips(scene: Scene, folder: Path, *, size: int, progress: Progress | Non
     order = scene.order()
     make_folder(folder, instead="Choose another with --run.")
     journal = Journal(folder / NOTES, {"identity": _identity(scene, shape)})
-    done, reasons = _noted(journal)
+    done, reasons, checksums = _noted(journal)
+    _check_pixels(folder / PIXELS, journal, checksums, shape)
     with (folder / PIXELS).open("r+b" if done else "w+b") as pixels, journal.writing() as note:
         pixels.truncate(int(np.prod(shape)))
         for start in range(done, len(order), CHUNK):
             rows = [int(row) for row in order[start : start + CHUNK]]
-            skipped = _write(pixels.fileno(), scene, rows, shape)
+            skipped, sums = _write(pixels.fileno(), scene, rows, shape)
             os.fsync(pixels.fileno())
-            note({"done": start + len(rows), "skipped": skipped})
+            note({"done": start + len(rows), "skipped": skipped, "checksums": sums})
             reasons |= skipped
             if progress is not None:
                 progress(start + len(rows), len(order))
+    if not done or not (folder / NAMES).exists():
+        write_json(folder / NAMES, {"names": list(map(printable, scene.buildings.names))})
     values = np.memmap(folder / PIXELS, np.uint8, "r", shape=shape)
     return Chips(values, dict(sorted(reasons.items())))
 
 
-def _write(file: int, scene: Scene, rows: Sequence[int], shape: Sequence[int]) -> dict[int, str]:
-    """Write the chips of some rows; return why others have none."""
-    skipped = {}
+def stored_chips(
+    folder: Path, sample_shape: Sequence[int]
+) -> tuple[dict[str, int], UInt8[np.ndarray, "n channels height width"]]:
+    """Return the row of each building by its name, and all chips, which stay in their file.
+
+    The folder is one that `cut_chips` filled. Skipped buildings are black.
+    """
+    try:
+        names = read_json(folder / NAMES).get("names")
+        size = (folder / PIXELS).stat().st_size
+    except (OSError, OnesidedError):
+        names, size = None, -1
+    shape = (len(names) if isinstance(names, list) else 0, *sample_shape)
+    if size != int(np.prod(shape)) or not isinstance(names, list):
+        raise DataError(
+            f"{shown_path(folder)} lacks the chips of this run's buildings. Give the map command "
+            "of this run again: it trains nothing, and writes what is missing."
+        )
+    values = np.memmap(folder / PIXELS, np.uint8, "r", shape=shape)
+    return {str(name): row for row, name in enumerate(names)}, values
+
+
+def _write(
+    file: int, scene: Scene, rows: Sequence[int], shape: Sequence[int]
+) -> tuple[dict[int, str], dict[int, int]]:
+    """Write the chips of some rows; return why others have none, and the CRC-32 of each chip."""
+    skipped, checksums = dict[int, str](), dict[int, int]()
     bytes_each = int(np.prod(shape[1:]))
     for row, chip in zip(rows, scene.chips(rows, shape[-1]), strict=True):
         if isinstance(chip, str):
@@ -99,20 +132,43 @@ def _write(file: int, scene: Scene, rows: Sequence[int], shape: Sequence[int]) -
             # Written, it would overwrite a part of its neighbours.
             skipped[row] = f"its images have {len(chip)} bands where others have {shape[1]}"
         else:
-            os.pwrite(file, np.ascontiguousarray(chip).tobytes(), row * bytes_each)
-    return skipped
+            content = np.ascontiguousarray(chip).tobytes()
+            os.pwrite(file, content, row * bytes_each)
+            checksums[row] = zlib.crc32(content)
+    return skipped, checksums
 
 
-def _noted(journal: Journal) -> tuple[int, dict[int, str]]:
-    """Return how many buildings the same cutting has done, and which it skipped."""
-    done, reasons = 0, dict[int, str]()
+def _check_pixels(
+    path: Path, journal: Journal, checksums: Mapping[int, int], shape: Sequence[int]
+) -> None:
+    """Raise where a chip of an earlier start has other bits than were written."""
+    if not checksums:
+        return
+    bytes_each = int(np.prod(shape[1:]))
+    try:
+        with open_own(path) as file:
+            for row, wanted in sorted(checksums.items()):
+                file.seek(row * bytes_each)
+                if zlib.crc32(file.read(bytes_each)) != wanted:
+                    raise OSError(f"the chip of row {row} does not have its checksum")
+    except OSError as error:
+        raise DataError(
+            f"{shown_path(path)} is damaged ({why(error)}). Delete {journal.path.name} beside it, "
+            "and give the same command again; the chips are then cut again."
+        ) from None
+
+
+def _noted(journal: Journal) -> tuple[int, dict[int, str], dict[int, int]]:
+    """Return how many buildings the same cutting has done, which it skipped, and checksums."""
+    done, reasons, checksums = 0, dict[int, str](), dict[int, int]()
     for note in journal.entries():
         try:
             done = int(note["done"])
-            reasons |= {int(row): str(why) for row, why in note["skipped"].items()}
+            reasons |= {int(row): str(reason) for row, reason in note["skipped"].items()}
+            checksums |= {int(row): int(wanted) for row, wanted in note["checksums"].items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise journal.damaged(f"{type(error).__name__}: {error}") from None
-    return done, reasons
+    return done, reasons, checksums
 
 
 def _identity(scene: Scene, shape: Sequence[int]) -> str:
@@ -123,7 +179,9 @@ def _identity(scene: Scene, shape: Sequence[int]) -> str:
     return digest.hexdigest()
 
 
-def file_identity(path: Path) -> list[object]:
+def file_identity(path: Path | Imagery) -> list[object]:
     """Return what changes when a file changes, without reading gigabytes of it."""
+    if isinstance(path, Imagery):
+        return path.identity()
     status = path.stat()
     return [path.name, status.st_size, status.st_mtime_ns]

@@ -4,20 +4,22 @@ Neighbours have the same roofs and the same light, and their windows overlap: a 
 was trained on the house next door has half seen this one. So whole neighbourhoods are held out.
 """
 
+from functools import partial
+
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from onesided.core.errors import DataError
 from onesided.core.labels import UNKNOWN
+from onesided.data.problem.content import copies_of, repetition_notice
 from onesided.data.problem.dataset import PUDataset, PUSplit, Selection
 from onesided.data.problem.split import MINIMUM_POSITIVES
-from onesided.geo.input.coordinates import Geometries
 from onesided.geo.input.footprints import Buildings
 from onesided.geo.scene.chips import Chips
+from onesided.geo.scene.halving import halved, middles, with_middle_for_none
 from onesided.run.config import ChipsConfig
 from onesided.run.load import LoadedData, channel_statistics
 from onesided.run.scored import Scored
-from onesided.storage.optional import library
 
 NEIGHBOURHOODS = 64
 """Parts with equal numbers of buildings into which a place is divided, at most."""
@@ -34,10 +36,14 @@ def load_chips(
         raise DataError(f"None of the {len(kept)} buildings can be seen; the first: {first}.")
     check_enough(marked[kept], "can be seen in the image")
     rows = np.flatnonzero(kept)
-    group = neighbourhoods(_middles(buildings.geometries[rows]))
+    group = neighbourhoods(with_middle_for_none(middles(buildings.geometries[rows])))
     out, notices = choose_held_out(group, marked[rows], config.held_out, config.seed)
-    train = _part(buildings, chips, marked, rows[~out], group[~out])
-    held_out = _part(buildings, chips, marked, rows[out], group[out])
+    # Copies alone: neighbours look alike, and are on one side already.
+    contents = copies_of([Selection(chips.values, rows)])
+    content = np.full(len(kept), -1)
+    content[rows] = contents.number
+    part = partial(_part, buildings, chips, marked, content if contents.repeated else None)
+    train, held_out = part(rows[~out], group[~out]), part(rows[out], group[out])
     split = PUSplit(
         train=train,
         test=None,
@@ -48,6 +54,7 @@ def load_chips(
     )
     mean, std = channel_statistics(train.values)
     skipped = tuple((buildings.names[row], reason) for row, reason in chips.reasons.items())
+    notices += repetition_notice(contents)
     return LoadedData(split, mean, std, notices=notices, skipped=skipped)
 
 
@@ -65,6 +72,7 @@ def _part(
     buildings: Buildings,
     chips: Chips,
     marked: Bool[np.ndarray, "n"],
+    content: Int64[np.ndarray, "n"] | None,
     rows: Int64[np.ndarray, "m"],
     group: Int64[np.ndarray, "m"],
 ) -> PUDataset:
@@ -74,36 +82,13 @@ def _part(
         truth=np.full(len(rows), UNKNOWN, np.int64),
         names=tuple(buildings.names[row] for row in rows),
         groups=group,
+        content=None if content is None else content[rows],
     )
 
 
-def _middles(geometries: Geometries) -> Float64[np.ndarray, "n 2"]:
-    """Return the middle of every geometry; the mean of the others where there is no geometry."""
-    boxes = np.asarray(library("shapely", "A footprint").bounds(geometries), np.float64)
-    middle = (boxes[:, :2] + boxes[:, 2:]) / 2
-    known = np.isfinite(middle).all(axis=1)
-    middle[~known] = middle[known].mean(axis=0) if known.any() else 0.0
-    return middle
-
-
 def neighbourhoods(places: Float64[np.ndarray, "n 2"]) -> Int64[np.ndarray, "n"]:
-    """Return the number of the neighbourhood of each place.
-
-    The places are halved at the median across the longer side, again and again: a dense
-    town and its scattered outskirts give parts with the same number of buildings.
-    """
-    group = np.zeros(len(places), np.int64)
-    parts = [np.arange(len(places))]
-    while len(parts) < NEIGHBOURHOODS and min(map(len, parts)) >= 2 * FEWEST_IN_ONE:
-        halves = []
-        for part in parts:
-            axis = int(np.ptp(places[part], axis=0).argmax())
-            order = part[np.argsort(places[part, axis], kind="stable")]
-            halves += [order[: len(order) // 2], order[len(order) // 2 :]]
-        parts = halves
-    for number, part in enumerate(parts):
-        group[part] = number
-    return group
+    """Return the number of the neighbourhood of each place."""
+    return halved(places, parts=NEIGHBOURHOODS, fewest=FEWEST_IN_ONE)
 
 
 def choose_held_out(
@@ -146,6 +131,18 @@ def out_of_fold_scores(split: PUSplit, scored: Scored, count: int) -> Float64[np
     if scored.fold is not None:
         scores[split.train.values.index] = scored.train
     return scores
+
+
+def copied_rows(split: PUSplit, scored: Scored, count: int) -> Bool[np.ndarray, "n"]:
+    """Return which of so many buildings look the same as another that counts in figures."""
+    copied = np.zeros(count, bool)
+    for part, counted in (
+        (split.train, scored.train_counted),
+        (split.held_out, scored.held_out_counted),
+    ):
+        if part is not None and counted is not None:
+            copied[part.values.index[~counted]] = True
+    return copied
 
 
 def held_out_rows(split: PUSplit, count: int) -> Bool[np.ndarray, "n"]:

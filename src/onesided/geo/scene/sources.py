@@ -10,11 +10,13 @@ from jaxtyping import Bool
 from onesided.core.errors import ConfigError, DataError
 from onesided.geo.input.footprints import Buildings, read_footprints
 from onesided.geo.input.image import Stretch
+from onesided.geo.input.imagery import Imagery
 from onesided.geo.input.positives import Marks, marks_of_column, marks_of_ids, marks_of_layer
 from onesided.geo.scene.chips import Scene
-from onesided.geo.scene.footprint_scene import OutlinedImage, open_scene
+from onesided.geo.scene.footprint_scene import OutlinedImage, open_scene, size_warnings
 from onesided.geo.scene.holdout import check_enough
 from onesided.geo.scene.points import PointScene, add_marked_folder, read_points
+from onesided.geo.scene.shift import shift_warning
 from onesided.geo.scene.tiles import is_event, read_event
 
 TABLES = (".csv", ".txt", ".tsv")
@@ -24,8 +26,8 @@ TABLES = (".csv", ".txt", ".tsv")
 class MapSources:
     """The files of a map and how to read them; None where a flag was left out."""
 
-    image: Path | None = None
-    pre: Path | None = None
+    image: Path | Imagery | None = None
+    pre: Path | Imagery | None = None
     footprints: Path | None = None
     points: Path | None = None
     positives: Path | None = None
@@ -36,6 +38,8 @@ class MapSources:
     footprints_crs: str | None = None
     image_crs: str | None = None
     margin: float = 0.5
+    shift: tuple[float, float] = (0.0, 0.0)
+    """Metres to the east and to the north by which footprints are moved before cutting."""
 
     def check(self, *, has_model: bool) -> None:
         """Refuse flags that are missing or do not go together."""
@@ -125,6 +129,13 @@ def _open_footprints(
     assert sources.image is not None
     assert sources.footprints is not None
     if is_event(sources.footprints):
+        for image in (sources.image, sources.pre):
+            if isinstance(image, Imagery):
+                raise ConfigError(
+                    f"With xBD label files, {image} has to be a folder of pictures or one picture."
+                )
+        assert not isinstance(sources.image, Imagery)
+        assert not isinstance(sources.pre, Imagery)
         event = read_event(
             sources.footprints, sources.image, pre=sources.pre, margin=sources.margin
         )
@@ -144,16 +155,29 @@ def _open_footprints(
         margin=sources.margin,
         given_system=sources.image_crs,
         stretches=stretches,
+        shift=sources.shift,
     )
     marks = _marks(sources, buildings)
     return MarkedScene(
         scene,
         marks.marked,
-        warnings=(*buildings.warnings, *marks.warnings),
+        warnings=(
+            *imagery_warnings(sources),
+            *buildings.warnings,
+            *size_warnings(scene),
+            *shift_warning(scene),
+            *marks.warnings,
+        ),
         after_from=scene.channels - scene.images[-1].image.bands,
         background=scene.images[-1],
         stretches=tuple(outlined.stretch for outlined in scene.images),
     )
+
+
+def imagery_warnings(sources: MapSources) -> tuple[str, ...]:
+    """Return what was decided about images of several files, and about the network."""
+    images = (sources.pre, sources.image)
+    return tuple(told for image in images if isinstance(image, Imagery) for told in image.warnings)
 
 
 def _marks(sources: MapSources, buildings: Buildings) -> Marks:

@@ -16,15 +16,17 @@ from jaxtyping import Int64
 from onesided.core.errors import DataError, DataNotFound
 from onesided.data.read.files import Unreadable
 from onesided.data.read.polygons import MARGIN, BadPolygon, polygon_from_wkt
+from onesided.data.sources.xbd.labels import ENDINGS as XBD_ENDINGS
 from onesided.data.sources.xbd.labels import Outlined, read_outlined
 from onesided.geo.input.coordinates import WGS84, Geometries, system
 from onesided.geo.input.footprints import Buildings, check_different
 from onesided.geo.input.image import Picture, Stretch
+from onesided.geo.input.shapes import without_collections
 from onesided.geo.scene.chips import Chip, file_identity
 from onesided.geo.scene.footprint_scene import OutlinedImage, stacked
 
 POST, PRE = "_post_disaster", "_pre_disaster"
-ENDINGS = (".png", ".jpg", ".jpeg")
+ENDINGS = (*XBD_ENDINGS, ".jpg", ".jpeg")
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ def _outlines(texts: Iterable[object]) -> Geometries:
             shapes.append(polygon_from_wkt(text))
         except BadPolygon:
             shapes.append(None)
-    return np.array([*shapes, None], object)[:-1]  # None keeps numpy from looking into shapes
+    # None keeps numpy from looking into shapes.
+    return without_collections(np.array([*shapes, None], object)[:-1])[0]
 
 
 def _picture(images: Path, stem: str) -> Path:

@@ -8,14 +8,24 @@ const ROLES = {
 };
 
 class Card {
-  constructor(items, decision, review) {
-    Object.assign(this, { items, decision, review });
+  constructor(items, decision, review, pictures) {
+    Object.assign(this, { items, decision, review, pictures });
     this.item = -1;
     this.element = byId("card");
     for (const button of byId("card-marks").children) {
       button.addEventListener("click", () => this.mark(button.dataset.mark));
     }
     byId("copy").addEventListener("click", () => this.copy());
+    for (const button of byId("card-compare").children) {
+      button.addEventListener("click", () => this.compare(button.dataset.compare));
+    }
+    this.swiping = false;
+  }
+
+  // Before and after side by side, or one above the other with a slider between them.
+  compare(way) {
+    this.swiping = way === "swipe";
+    this.showPictures();
   }
 
   mark(mark) {
@@ -43,7 +53,11 @@ class Card {
     if (items.ranks[item] !== null) rows.splice(1, 0, ["Rank", `${counted(items.ranks[item])}`]);
     if (items.reason(item)) rows.push(["Skipped", items.reason(item)]);
     rows.push(["Position", this.positionInWords() ?? "no usable shape"]);
+    const area = areaOf(items, item);
+    if (area > 0) rows.push(["Area", `${counted(Math.round(area))} m²`]);
     showFacts(byId("card-facts"), rows);
+    showFacts(byId("card-attributes"), attributesOf(item));
+    byId("card-attributes").hidden = byId("card-attributes").children.length === 0;
     byId("copy").disabled = !items.placed(item);
     const mark = this.review.marks.get(item);
     for (const button of byId("card-marks").children) {
@@ -58,17 +72,26 @@ class Card {
 
   showPictures() {
     const names = ["Before", "After"];
-    const sources = names.map((_, side) => this.items.picture(this.item, side));
-    const figures = names.flatMap((name, side) => {
-      if (!sources[side]) return [];
-      const figure = document.createElement("figure");
+    const found = names.flatMap((name, side) => {
       const alt = `${this.items.names[this.item]}, ${name.toLowerCase()} the event`;
-      figure.append(Object.assign(new Image(), { src: sources[side], alt }));
-      // A single picture, after the event, needs no caption.
-      if (sources[1 - side] || side === 0) figure.append(textElement("figcaption", name));
-      return [figure];
+      const picture = this.pictures.picture(this.item, side, alt);
+      return picture ? [{ name, side, picture }] : [];
     });
-    byId("card-pictures").replaceChildren(...figures);
+    const both = found.length === 2;
+    byId("card-compare").hidden = !both;
+    for (const button of byId("card-compare").children) {
+      button.setAttribute("aria-pressed", String((button.dataset.compare === "swipe") === this.swiping));
+    }
+    const area = byId("card-pictures");
+    area.classList.toggle("swiped", both && this.swiping);
+    area.replaceChildren(...found.map(({ name, side, picture }) => {
+      const figure = document.createElement("figure");
+      figure.append(picture);
+      // A single picture, after the event, needs no caption.
+      if (both || side === 0) figure.append(textElement("figcaption", name));
+      return figure;
+    }));
+    if (both && this.swiping) area.append(swipeSlider(found[1].picture));
   }
 
   // Latitude and longitude of the centre, in degrees.
@@ -108,4 +131,23 @@ class Card {
       return copied;
     }
   }
+}
+
+// The picture after the event is uncovered from the right.
+function swipeSlider(after) {
+  const slider = Object.assign(document.createElement("input"), { type: "range", min: 0, max: 100, value: 50 });
+  slider.setAttribute("aria-label", "How much of the picture before the event is shown");
+  const show = () => {
+    after.style.clipPath = `inset(0 0 0 ${slider.value}%)`;
+  };
+  slider.addEventListener("input", show);
+  show();
+  return slider;
+}
+
+function attributesOf(item) {
+  return data.attributes.flatMap(({ name, numbers, texts, place }) => {
+    const value = numbers ? numbers[item] : texts[place[item]];
+    return value === null || value === undefined ? [] : [[name, String(value)]];
+  });
 }

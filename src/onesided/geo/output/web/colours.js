@@ -1,22 +1,20 @@
-// Viridis: even steps for the eye, readable for colour-blind people and in grey print. It holds
-// no grey, so grey is free for buildings without a score.
+// Colours of scores. Python writes them, for this page and for QGIS.
 
-const VIRIDIS = [
-  [68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
-  [31, 158, 137], [53, 183, 121], [110, 206, 88], [181, 222, 43], [253, 231, 37],
-];
-const SHADES = 32;
+const SHADES = data.colours.length;
+const shadeColours = data.colours.map((rgb) => `rgb(${rgb.join(" ")})`);
 
-function viridis(share) {
-  const place = Math.max(0, Math.min(1, share)) * (VIRIDIS.length - 1);
-  const lower = Math.min(Math.floor(place), VIRIDIS.length - 2);
-  const parts = VIRIDIS[lower].map((part, channel) =>
-    Math.round(part + (VIRIDIS[lower + 1][channel] - part) * (place - lower)),
-  );
-  return `rgb(${parts.join(" ")})`;
+const shadeOf = (score) => Math.max(0, Math.min(SHADES - 1, Math.floor(score * SHADES)));
+
+// A colour as the pixels of a canvas hold it: on all machines that browsers run on, red first.
+function packedColour(colour, alpha) {
+  const [red, green, blue] = channels(colour);
+  return ((Math.round(alpha * 255) << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-const shadeColours = Array.from({ length: SHADES }, (_, shade) => viridis(shade / (SHADES - 1)));
+function channels(colour) {
+  if (colour.startsWith("#")) return [1, 3, 5].map((start) => parseInt(colour.slice(start, start + 2), 16));
+  return colour.match(/\d+/g).map(Number);
+}
 
 // The colours of the page, which change with light and dark.
 function themeColours() {

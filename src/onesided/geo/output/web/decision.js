@@ -4,8 +4,9 @@ const BARS = 50;
 
 class Decision {
   // `order`: scored buildings, lowest first.
-  constructor(items, order, threshold, changed) {
+  constructor(items, order, threshold, kept, changed) {
     this.items = items;
+    this.kept = kept;
     this.order = order;
     this.own = threshold;
     this.changed = changed;
@@ -16,7 +17,8 @@ class Decision {
     this.low = Math.min(0, scores[0] ?? 0, threshold);
     this.high = Math.max(1, scores.at(-1) ?? 1, threshold);
     this.build();
-    this.set(threshold);
+    const [[, moved] = []] = kept.entries("threshold");
+    this.set(typeof moved === "number" ? moved : threshold);
   }
 
   build() {
@@ -46,7 +48,8 @@ class Decision {
     this.bars = counts.map((count, bar) => {
       const element = document.createElement("i");
       element.style.height = `${count ? Math.max(4, (100 * Math.sqrt(count)) / most) : 0}%`;
-      element.style.background = viridis(bar / (BARS - 1));
+      const middle = this.low + ((bar + 0.5) / BARS) * (this.high - this.low);
+      element.style.background = shadeColours[shadeOf(middle)];
       return element;
     });
     byId("histogram").replaceChildren(...this.bars);
@@ -55,6 +58,8 @@ class Decision {
   set(threshold) {
     const number = Number.isFinite(threshold) ? threshold : this.own;
     this.threshold = Math.max(this.low, Math.min(this.high, number));
+    if (this.threshold === this.own) this.kept.remove("threshold");
+    else this.kept.put("threshold", this.threshold);
     this.slider.value = this.threshold;
     this.number.value = Number(this.threshold.toFixed(4));
     this.show();

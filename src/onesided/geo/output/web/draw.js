@@ -1,5 +1,8 @@
 // Draws the map on a canvas. One call per building is slow, and so is one path of a thousand
-// buildings; a few dozen in a path are fastest, and plain rectangles are faster still.
+// buildings; a few dozen in a path are fastest, and plain rectangles are faster still. Where a
+// view holds more than `DETAILED` buildings, all of that is too slow, and `Splat` draws them.
+
+const DETAILED = 3000;
 
 const BATCH = 32; // buildings in a path
 const TINY = 6; // pixels; a smaller building looks like its box
@@ -11,34 +14,26 @@ const SIGN_FROM = 9; // pixels; on smaller buildings a dot would hide the colour
 const QUIET_ALPHA = 0.55; // of the fill, for buildings that are not called
 
 class Painter {
-  constructor(canvas, items, camera) {
-    this.canvas = canvas;
+  constructor(canvas, items, tree, camera, ground) {
+    Object.assign(this, { canvas, items, tree, camera, ground });
     this.context = canvas.getContext("2d", { alpha: false });
-    this.items = items;
-    this.camera = camera;
-    this.base = null;
     this.fill = 0.85;
-    this.image = true;
     this.selected = -1;
     this.hovered = -1;
     this.crosshair = false;
     this.marks = new Map();
     this.colours = themeColours();
-    const ranked = Array.from({ length: items.size }, (_, item) => item);
-    const key = (item) => (items.scored(item) ? items.scores[item] : -Infinity);
+    const keys = items.scores.map((score) => (Number.isNaN(score) ? NO_SCORE : score));
     // Lowest first, so that the highest are drawn above the others; skipped ones below all.
-    this.order = Uint32Array.from(ranked.sort((one, other) => key(one) - key(other) || one - other));
+    this.order = Uint32Array.from(keys, (_, item) => item).sort((one, other) => keys[one] - keys[other] || one - other);
     this.firstScored = this.order.findIndex((item) => items.scored(item));
     if (this.firstScored < 0) this.firstScored = items.size;
     this.firstCalled = items.size;
-    this.shades = new Uint8Array(items.size);
-  }
-
-  setRange(low, high) {
-    this.items.scores.forEach((score, item) => {
-      const share = (score - low) / (high - low || 1);
-      this.shades[item] = Math.max(0, Math.min(SHADES - 1, Math.floor(share * SHADES)));
+    this.placeOf = new Uint32Array(items.size);
+    this.order.forEach((item, place) => {
+      this.placeOf[item] = place;
     });
+    this.splat = new Splat(tree);
   }
 
   resize(width, height) {
@@ -54,55 +49,48 @@ class Painter {
     context.globalAlpha = 1;
     context.fillStyle = this.colours.ground;
     context.fillRect(0, 0, camera.width, camera.height);
-    if (this.base && this.image) this.paintBase();
-    else paintGraticule(context, camera, this.colours);
+    if (!this.ground.paint(context, camera, this.ratio)) paintGraticule(context, camera, this.colours);
     this.house = HOUSE_METRES / camera.metresPerPixel();
     // Points have no size: about that of a house, but neither invisible nor a blot.
     this.pointSize = Math.max(SMALLEST_CALLED, Math.min(18, this.house));
-    const visible = this.visible();
-    this.paintSkipped(visible.filter((place) => place < this.firstScored));
-    // The selected building gets no fill: the image below it must be seen.
-    const bare = this.base && this.image ? this.selected : -1;
-    const filled = visible.filter((place) => place >= this.firstScored && this.order[place] !== bare);
-    const called = filled.filter((place) => place >= this.firstCalled);
-    this.paintScored(filled.subarray(0, filled.length - called.length));
-    this.paintOutlines(called); // below the fill, so that they frame the colour
-    this.paintScored(called);
-    paintSigns(this, visible);
+    this.paintBuildings();
+    this.ground.paintCurtain(context, camera, this.colours);
+    if (this.additions) this.additions.paint(this);
     if (this.hovered >= 0) paintRing(this, this.hovered, 2);
     if (this.selected >= 0) paintRing(this, this.selected, 3);
     if (this.crosshair) paintCrosshair(this);
   }
 
-  paintBase() {
-    const { west, north, east, south } = this.base.box;
-    const { context, camera } = this;
-    const [left, top] = [camera.screenX(west), camera.screenY(north)];
-    // Pixels of the image stay pixels once they are large: smoothing would invent detail.
-    const enlarged = ((east - west) * camera.scale) / this.base.bitmap.width;
-    context.imageSmoothingEnabled = enlarged < 4;
-    context.drawImage(
-      this.base.bitmap,
-      left,
-      top,
-      camera.screenX(east) - left,
-      camera.screenY(south) - top,
-    );
+  paintBuildings() {
+    const few = this.tree.few(this.viewBox(), DETAILED);
+    if (few) return this.paintPlaces(this.placesOf(few));
+    this.splat.resize(this.camera, this.ratio);
+    this.splat.setColours(this.fill, this.colours);
+    const large = this.splat.paint(this.context, this.camera, this.threshold);
+    return this.paintPlaces(this.placesOf(large));
   }
 
-  // Places in the drawing order whose box touches the canvas.
-  visible() {
-    const { boxes } = this.items;
-    const start = this.camera.worldAt(-12, -12);
-    const end = this.camera.worldAt(this.camera.width + 12, this.camera.height + 12);
-    const found = new Uint32Array(this.order.length);
-    let count = 0;
-    for (let place = 0; place < this.order.length; place++) {
-      const box = 4 * this.order[place];
-      const across = boxes[box] <= end.x && boxes[box + 2] >= start.x;
-      if (across && boxes[box + 1] <= end.y && boxes[box + 3] >= start.y) found[count++] = place;
-    }
-    return found.subarray(0, count);
+  // With places in drawing order, lowest first.
+  paintPlaces(places) {
+    this.paintSkipped(places.filter((place) => place < this.firstScored));
+    // The selected building gets no fill: the image below it must be seen.
+    const bare = this.ground.shown() ? this.selected : -1;
+    const filled = places.filter((place) => place >= this.firstScored && this.order[place] !== bare);
+    const called = filled.filter((place) => place >= this.firstCalled);
+    this.paintScored(filled.subarray(0, filled.length - called.length));
+    this.paintOutlines(called); // below the fill, so that they frame the colour
+    this.paintScored(called);
+    paintSigns(this, places);
+  }
+
+  placesOf(found) {
+    return Uint32Array.from(found, (item) => this.placeOf[item]).sort();
+  }
+
+  viewBox() {
+    const { x: west, y: north } = this.camera.worldAt(-12, -12);
+    const { x: east, y: south } = this.camera.worldAt(this.camera.width + 12, this.camera.height + 12);
+    return { west, north, east, south };
   }
 
   // The box of a building on the screen, not smaller than `least`, with `more` around it.
@@ -187,8 +175,8 @@ class Painter {
     const edge = !called && this.house >= EDGE_FROM;
     context.lineWidth = 1.25;
     for (let start = 0, end = 0; start < places.length; start = end) {
-      const shade = this.shades[this.order[places[start]]];
-      while (end < places.length && this.shades[this.order[places[end]]] === shade) end++;
+      const shade = shadeOf(this.items.scores[this.order[places[start]]]);
+      while (end < places.length && shadeOf(this.items.scores[this.order[places[end]]]) === shade) end++;
       context.fillStyle = context.strokeStyle = shadeColours[shade];
       context.globalAlpha = alpha;
       this.inBatches(
@@ -248,11 +236,15 @@ class Painter {
 function paintSigns(painter, places) {
   for (const place of places) {
     const item = painter.order[place];
-    const mark = painter.marks.get(item);
-    if (mark) paintMark(painter, item, mark);
-    else if (!painter.items.open[item] && painter.sizeOnScreen(item) >= SIGN_FROM) {
+    const known = !painter.items.open[item] && !painter.marks.has(item);
+    if (known && painter.sizeOnScreen(item) >= SIGN_FROM) {
       paintDisc(painter, item, 3, painter.colours.halo, painter.colours.sign);
     }
+  }
+  const { west, north, east, south } = painter.viewBox();
+  for (const [item, mark] of painter.marks) {
+    const { x, y } = centreOf(painter.items, item);
+    if (x >= west && x <= east && y >= north && y <= south) paintMark(painter, item, mark);
   }
 }
 
@@ -261,13 +253,14 @@ function paintMark(painter, item, mark) {
   const [fill, edge] =
     mark === "damaged" ? [colours.damaged, colours.halo] : [colours.halo, colours.sign];
   paintDisc(painter, item, 6, fill, edge);
-  if (mark !== "unsure") return;
+  const letter = { unsure: "?", skip: "–" }[mark];
+  if (!letter) return;
   const { x, y } = centreOf(painter.items, item);
   context.fillStyle = colours.sign;
   context.font = "bold 10px system-ui, sans-serif";
   context.textAlign = "center";
   context.textBaseline = "middle";
-  context.fillText("?", camera.screenX(x), camera.screenY(y) + 0.5);
+  context.fillText(letter, camera.screenX(x), camera.screenY(y) + 0.5);
 }
 
 function paintDisc({ context, camera, items }, item, radius, fill, edge) {

@@ -4,7 +4,7 @@ const CLICK_MOVES_LESS = 5; // pixels between down and up
 const KEY_STEP = 80;
 const KEY_ZOOM = 1.6;
 
-function listenToMap(canvas, camera, { opened, hovered, fitAll }) {
+function listenToMap(canvas, camera, { opened, hovered, fitAll, centred }) {
   const pointers = new Map();
   let travelled = 0;
   const at = (event) => {
@@ -39,7 +39,7 @@ function listenToMap(canvas, camera, { opened, hovered, fitAll }) {
   canvas.addEventListener("pointerleave", () => hovered(NaN, NaN));
   canvas.addEventListener("wheel", (event) => turnWheel(event, camera, at(event)), { passive: false });
   canvas.addEventListener("dblclick", (event) => camera.zoom(2, at(event).x, at(event).y));
-  canvas.addEventListener("keydown", (event) => pressKey(event, camera, { opened, fitAll }));
+  canvas.addEventListener("keydown", (event) => pressKey(event, camera, { centred, fitAll }));
 }
 
 // Two fingers: what is under each of them stays under it.
@@ -57,7 +57,7 @@ function turnWheel(event, camera, { x, y }) {
   camera.zoom(Math.exp(-Math.max(-300, Math.min(300, pixels)) * speed), x, y);
 }
 
-function pressKey(event, camera, { opened, fitAll }) {
+function pressKey(event, camera, { centred, fitAll }) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const actions = {
     ArrowLeft: () => camera.pan(KEY_STEP, 0),
@@ -68,7 +68,7 @@ function pressKey(event, camera, { opened, fitAll }) {
     "=": () => camera.zoom(KEY_ZOOM),
     "-": () => camera.zoom(1 / KEY_ZOOM),
     0: fitAll,
-    Enter: () => opened(camera.width / 2, camera.height / 2, Math.max(camera.width, camera.height)),
+    Enter: centred,
   };
   if (!Object.hasOwn(actions, event.key)) return;
   event.preventDefault();

@@ -16,12 +16,13 @@ function worldY(latitude) {
   return -Math.asinh(Math.tan((within * Math.PI) / 180)) / (2 * Math.PI);
 }
 
+const data = JSON.parse(byId("data").textContent);
+
 function readItems(data) {
   const size = data.names.length;
   const items = {
     size,
     names: data.names,
-    lowered: data.names.map((name) => name.toLowerCase()),
     scores: Float64Array.from(data.scores, (score) => score ?? NaN),
     ranks: data.ranks,
     role: (item) => data.roles[data.role[item]],
@@ -89,52 +90,74 @@ function centreOf(items, item) {
   return { x: (west + east) / 2, y: (north + south) / 2 };
 }
 
-function boxOfAll(items) {
-  const all = { west: Infinity, north: Infinity, east: -Infinity, south: -Infinity };
-  for (let item = 0; item < items.size; item++) {
-    if (!items.placed(item)) continue;
-    const { west, north, east, south } = boxOf(items, item);
-    all.west = Math.min(all.west, west);
-    all.north = Math.min(all.north, north);
-    all.east = Math.max(all.east, east);
-    all.south = Math.max(all.south, south);
-  }
-  return all.west <= all.east ? all : null;
-}
-
 // Inside an odd number of rings.
 function inside(items, item, x, y) {
   let within = false;
   for (let ring = items.firstRing[item]; ring < items.firstRing[item + 1]; ring++) {
-    const end = items.firstCorner[ring + 1];
-    for (let corner = items.firstCorner[ring], last = end - 1; corner < end; last = corner++) {
-      const above = items.y[corner] > y;
-      if (above === items.y[last] > y) continue;
-      const share = (y - items.y[corner]) / (items.y[last] - items.y[corner]);
-      if (x < items.x[corner] + share * (items.x[last] - items.x[corner])) within = !within;
-    }
+    if (inRing(items, ring, x, y)) within = !within;
   }
   return within;
 }
 
-// The smallest building under a place, else the one whose box is nearest within reach.
-// It tries all boxes: for a hundred thousand that takes less than a frame, so an index would be
-// code without a gain.
-function itemAt(items, x, y, reach) {
+function inRing(items, ring, x, y) {
+  let within = false;
+  const end = items.firstCorner[ring + 1];
+  for (let corner = items.firstCorner[ring], last = end - 1; corner < end; last = corner++) {
+    const above = items.y[corner] > y;
+    if (above === items.y[last] > y) continue;
+    const share = (y - items.y[corner]) / (items.y[last] - items.y[corner]);
+    if (x < items.x[corner] + share * (items.x[last] - items.x[corner])) within = !within;
+  }
+  return within;
+}
+
+// The smallest shown building under a place, else the one whose box is nearest within reach.
+function itemAt(items, tree, x, y, reach) {
   const found = { item: -1, area: Infinity };
   const near = { item: -1, distance: reach };
-  for (let item = 0, place = 0; item < items.size; item++, place += 4) {
-    const [west, north] = [items.boxes[place], items.boxes[place + 1]];
-    const [east, south] = [items.boxes[place + 2], items.boxes[place + 3]];
+  const around = { west: x - reach, north: y - reach, east: x + reach, south: y + reach };
+  tree.search(around, (item) => {
+    const { west, north, east, south } = boxOf(items, item);
     const distance = Math.hypot(Math.max(west - x, 0, x - east), Math.max(north - y, 0, y - south));
-    if (!(distance <= reach)) continue;
     const area = (east - west) * (south - north);
     if (distance === 0 && area < found.area && inside(items, item, x, y)) {
       Object.assign(found, { item, area });
     }
     if (distance < near.distance) Object.assign(near, { item, distance });
-  }
+  });
   return found.item >= 0 ? found.item : near.item;
+}
+
+// Square metres of a building. Mercator enlarges both directions alike.
+function areaOf(items, item) {
+  let twice = 0;
+  for (let ring = items.firstRing[item]; ring < items.firstRing[item + 1]; ring++) {
+    twice += Math.abs(ringArea(items, ring)) * (ring === items.firstRing[item] ? 1 : ringSign(items, item, ring));
+  }
+  const metres = EARTH_AROUND_METRES * Math.cos((latitudeOf(items.boxes[4 * item + 1]) * Math.PI) / 180);
+  return (twice / 2) * metres * metres;
+}
+
+// Twice the area of a ring, in world units.
+function ringArea(items, ring) {
+  const [start, end] = [items.firstCorner[ring], items.firstCorner[ring + 1]];
+  let twice = 0;
+  // From the first corner: world units of a house are too small for products of places.
+  const [x, y] = [items.x[start], items.y[start]];
+  for (let corner = start + 1; corner + 1 < end; corner++) {
+    twice += (items.x[corner] - x) * (items.y[corner + 1] - y) - (items.x[corner + 1] - x) * (items.y[corner] - y);
+  }
+  return twice;
+}
+
+// A courtyard lies in an odd number of the other rings and counts less.
+function ringSign(items, item, ring) {
+  let around = 0;
+  const corner = items.firstCorner[ring];
+  for (let other = items.firstRing[item]; other < items.firstRing[item + 1]; other++) {
+    if (other !== ring && inRing(items, other, items.x[corner], items.y[corner])) around++;
+  }
+  return around % 2 ? -1 : 1;
 }
 
 const PICTURE_TYPES = { "/": "image/jpeg", i: "image/png", U: "image/webp" };
@@ -154,8 +177,8 @@ function pictureReader(lengths) {
 }
 
 // A blob, because some browsers refuse data addresses as long as a whole image.
-async function readBase() {
-  const text = byId("base").textContent;
+async function readBase(id) {
+  const text = byId(id).textContent;
   if (!text) return null;
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   return createImageBitmap(new Blob([bytes], { type: PICTURE_TYPES[text[0]] }));

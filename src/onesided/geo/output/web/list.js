@@ -12,19 +12,25 @@ const EMPTY = {
 };
 
 class BuildingList {
-  constructor(items, decision, review, picked) {
-    Object.assign(this, { items, decision, review, picked });
+  constructor(items, decision, review, filter, pictures, picked) {
+    Object.assign(this, { items, decision, review, filter, pictures, picked });
+    this.everyMarked = decision.order.filter((item) => !items.open[item]);
+    this.everyUnscored = [];
+    for (let item = 0; item < items.size; item++) if (!items.scored(item)) this.everyUnscored.push(item);
+    this.filtered();
     this.page = 0;
     this.selected = -1;
     this.kind = byId("list-kind");
     this.search = byId("search");
     this.kind.addEventListener("change", () => {
-      this.search.value = "";
+      if (this.search.value) {
+        this.search.value = "";
+        this.filter.apply();
+      }
       this.restart();
     });
-    this.search.addEventListener("input", () => this.restart());
     this.search.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && this.found.length) this.picked(this.found[0]);
+      if (event.key === "Enter" && this.found.length) this.picked(this.found.at(0));
     });
     byId("page-back").addEventListener("click", () => this.turn(-1));
     byId("page-on").addEventListener("click", () => this.turn(1));
@@ -41,50 +47,54 @@ class BuildingList {
     this.show();
   }
 
+  // The filter changed: orders by score are made once for it.
+  filtered() {
+    const { matches } = this.filter;
+    const shown = (order) => (matches ? order.filter((item) => matches[item]) : order);
+    this.open = new Sorted(shown(this.decision.open), this.items.scores);
+    this.marked = shown(this.everyMarked);
+    this.unscored = shown(this.everyUnscored);
+  }
+
   refresh() {
-    const words = this.search.value.trim().toLowerCase();
-    this.found = words ? this.matching(words) : this[this.kind.value]();
+    this.found = this.filter.words() ? this.matching() : this[this.kind.value]();
     this.show();
   }
 
-  matching(words) {
-    const { items } = this;
+  matching() {
+    const { matches } = this.filter;
     const found = [];
-    for (let item = 0; item < items.size; item++) if (items.lowered[item].includes(words)) found.push(item);
+    for (let item = 0; item < this.items.size; item++) if (!matches || matches[item]) found.push(item);
     return found;
+  }
+
+  firstCalled() {
+    return Decision.firstAbove(this.open.scores, this.decision.threshold);
   }
 
   called() {
-    return Array.from(this.decision.open.subarray(this.decision.firstOpenCalled())).reverse();
+    return new Falling(this.open, this.firstCalled(), this.open.items.length);
   }
 
   below() {
-    return Array.from(this.decision.open.subarray(0, this.decision.firstOpenCalled())).reverse();
+    return new Falling(this.open, 0, this.firstCalled());
   }
 
   borderline() {
-    const { threshold } = this.decision;
-    const above = Array.from(this.decision.open.subarray(this.decision.firstOpenCalled()));
-    const below = this.below();
-    const far = (item) => Math.abs(this.items.scores[item] - threshold);
-    const found = [];
-    for (let up = 0, down = 0; up < above.length || down < below.length; ) {
-      const takeAbove = down === below.length || (up < above.length && far(above[up]) < far(below[down]));
-      found.push(takeAbove ? above[up++] : below[down++]);
-    }
-    return found;
+    return new Outward(this.open, this.firstCalled(), this.decision.threshold);
   }
 
   doubted() {
-    return Array.from(this.decision.order.filter((item) => !this.items.open[item]));
+    return this.marked;
   }
 
   checked() {
-    return [...this.review.marks.keys()].reverse();
+    const { matches } = this.filter;
+    return [...this.review.marks.keys()].filter((item) => !matches || matches[item]).reverse();
   }
 
   skipped() {
-    return Array.from({ length: this.items.size }, (_, item) => item).filter((item) => !this.items.scored(item));
+    return this.unscored;
   }
 
   show() {
@@ -92,12 +102,14 @@ class BuildingList {
     this.page = Math.max(0, Math.min(pages - 1, this.page));
     const start = this.page * ROWS;
     const focused = byId("list").contains(document.activeElement) && document.activeElement.dataset.item;
-    byId("list").replaceChildren(...this.found.slice(start, start + ROWS).map((item) => this.row(item)));
+    const rows = Array.from({ length: Math.min(ROWS, this.found.length - start) }, (_, row) => this.found.at(start + row));
+    byId("list").replaceChildren(...rows.map((item) => this.row(item)));
     // The rows are new elements; keyboard focus stays on the same building.
     if (focused) byId("list").querySelector(`[data-item="${focused}"]`)?.focus();
     byId("list-count").textContent = counted(this.found.length);
     byId("list-empty").hidden = this.found.length > 0;
-    byId("list-empty").textContent = this.search.value ? "No name contains this." : EMPTY[this.kind.value];
+    const reason = this.search.value ? "No name and no attribute contains this." : "No such building passes the filter.";
+    byId("list-empty").textContent = this.filter.matches ? reason : EMPTY[this.kind.value];
     byId("page-number").textContent = `Page ${counted(this.page + 1)} of ${counted(pages)}`;
     byId("page-back").disabled = this.page === 0;
     byId("page-on").disabled = this.page === pages - 1;
@@ -109,9 +121,8 @@ class BuildingList {
     button.type = "button";
     button.dataset.item = item;
     button.setAttribute("aria-current", String(item === this.selected));
-    const source = items.picture(item, 1) ?? items.picture(item, 0);
-    if (source) button.append(Object.assign(new Image(), { src: source, alt: "" }));
-    else button.append(swatch(this.items, this.decision, item));
+    const picture = this.pictures.thumbnail(item);
+    button.append(picture ?? swatch(this.items, this.decision, item));
     button.append(textElement("bdi", items.names[item], "name"));
     const mark = this.review.marks.get(item);
     if (mark) button.append(textElement("span", mark, `chip ${mark === "damaged" ? "bad" : ""}`));
@@ -126,9 +137,9 @@ class BuildingList {
   // The next or previous building in the list; forward skips buildings that are checked.
   neighbour(step) {
     let place = this.found.indexOf(this.selected) + step;
-    while (step > 0 && this.review.marks.has(this.found[place])) place++;
+    while (step > 0 && place < this.found.length && this.review.marks.has(this.found.at(place))) place++;
     if (place < 0 || place >= this.found.length) return -1;
-    return this.found[place];
+    return this.found.at(place);
   }
 
   select(item) {
@@ -142,8 +153,7 @@ class BuildingList {
 function swatch(items, decision, item) {
   const element = textElement("i", "", "swatch");
   if (items.scored(item)) {
-    const share = (items.scores[item] - decision.low) / (decision.high - decision.low);
-    element.style.background = viridis(share);
+    element.style.background = shadeColours[shadeOf(items.scores[item])];
     element.classList.toggle("called", decision.called(item));
   }
   return element;

@@ -1,38 +1,68 @@
 // Connects all parts of the page.
 
-const data = JSON.parse(byId("data").textContent);
 const items = readItems(data);
+const tree = new Tree(items);
 const canvas = byId("map");
+const frames = []; // milliseconds of script in each of the last frames
 
 let framed = false;
 function redraw() {
   if (framed) return;
   framed = true;
-  requestAnimationFrame((now) => {
+  requestAnimationFrame((time) => {
+    const start = performance.now();
     framed = false;
-    if (camera.advance(now)) redraw();
+    if (camera.advance(time)) redraw();
     painter.paint();
     showScale(byId("scale-bar"), camera);
+    frames.push(performance.now() - start);
+    if (frames.length > 1000) frames.shift();
   });
 }
 
-const camera = new Camera(redraw);
-const painter = new Painter(canvas, items, camera);
+const camera = new Camera(() => {
+  filter?.follow("view");
+  redraw();
+});
+const kept = new Kept(data.key);
+// Built one after the other; until all are there, a change has nothing to refresh.
+let [filter, list, card] = [null, null, null];
+let painter = null;
+const ground = new Ground(camera, () => painter && redraw());
+painter = new Painter(canvas, items, tree, camera, ground);
 const scored = painter.order.subarray(painter.firstScored);
-const review = new Review(items, refresh);
-// Built after the decision, which reports its first threshold while it is built.
-let list = null;
-let card = null;
-const decision = new Decision(items, scored, data.threshold, thresholdChanged);
-painter.setRange(decision.low, decision.high);
+const review = new Review(items, kept, answersChanged);
 painter.marks = review.marks;
-list = new BuildingList(items, decision, review, pick);
-card = new Card(items, decision, review);
+const decision = new Decision(items, scored, data.threshold, kept, thresholdChanged);
+const additions = new Additions(camera, kept, review, redraw);
+painter.additions = additions;
+const pictures = new Pictures(items, ground);
+filter = new Filter(items, review, camera, filterChanged);
+list = new BuildingList(items, decision, review, filter, pictures, pick);
+card = new Card(items, decision, review, pictures);
+const saving = new Saving(items, decision, review, additions);
+review.restore();
+additions.restore();
 thresholdChanged();
 
 function thresholdChanged() {
-  if (!list) return;
+  if (!card) return;
+  painter.threshold = decision.threshold;
   painter.firstCalled = painter.firstScored + decision.firstCalled();
+  refresh();
+}
+
+function answersChanged() {
+  if (!card) return;
+  filter.follow("answers");
+  refresh();
+}
+
+function filterChanged() {
+  if (!card) return;
+  tree.show(filter.matches);
+  list.filtered();
+  list.page = 0;
   refresh();
 }
 
@@ -49,7 +79,7 @@ function offerNeighbours() {
 }
 
 function fitAll() {
-  const box = boxOfAll(items) ?? painter.base?.box;
+  const box = tree.box() ?? ground.box();
   if (box) camera.fit(box);
 }
 
@@ -76,13 +106,18 @@ function pick(item) {
 }
 
 function openAt(x, y, reach) {
+  if (additions.corners) return additions.addCorner(x, y);
   const place = camera.worldAt(x, y);
-  open(itemAt(items, place.x, place.y, reach / camera.scale));
+  return open(itemAt(items, tree, place.x, place.y, reach / camera.scale));
+}
+
+function openCentre() {
+  openAt(camera.width / 2, camera.height / 2, Math.max(camera.width, camera.height));
 }
 
 function hover(x, y) {
   const place = camera.worldAt(x, y);
-  const item = itemAt(items, place.x, place.y, 3 / camera.scale);
+  const item = Number.isNaN(x) || additions.corners ? -1 : itemAt(items, tree, place.x, place.y, 3 / camera.scale);
   const tip = byId("tip");
   canvas.classList.toggle("pointing", item >= 0);
   tip.hidden = item < 0;
@@ -110,10 +145,6 @@ function listenToButtons() {
     painter.fill = Number(event.target.value);
     redraw();
   });
-  byId("image").addEventListener("change", (event) => {
-    painter.image = event.target.checked;
-    redraw();
-  });
 }
 
 function close() {
@@ -129,15 +160,20 @@ function listenToKeys() {
       1: () => card.mark("damaged"),
       2: () => card.mark("not damaged"),
       3: () => card.mark("unsure"),
+      4: () => card.mark("skip"),
       j: () => pick(list.neighbour(1)),
       k: () => pick(list.neighbour(-1)),
       "/": () => byId("search").focus(),
-      Escape: close,
+      b: () => ground.flip(),
+      s: () => ground.setMode(ground.mode === "swipe" ? "after" : "swipe"),
+      n: () => additions.start(),
+      f: () => additions.finish(),
+      Escape: () => (additions.corners ? additions.stop() : close()),
     };
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (!Object.hasOwn(actions, key)) return;
     event.preventDefault();
-    if (event.repeat && "123".includes(key)) return; // a key held down would mark and unmark
+    if (event.repeat && "1234".includes(key)) return; // a key held down would mark and unmark
     actions[key]();
   });
 }
@@ -148,25 +184,21 @@ function showTexts() {
   const parts = [`${counted(items.size)} buildings`, `${counted(marked)} marked`];
   if (skipped) parts.push(`${counted(skipped)} skipped`);
   byId("summary").textContent = parts.join(" · ");
-  byId("ramp").style.background = `linear-gradient(90deg, ${VIRIDIS.map((rgb) => `rgb(${rgb.join(" ")})`).join(", ")})`;
+  byId("ramp").replaceChildren(...shadeColours.map((colour) => {
+    const step = document.createElement("b");
+    step.style.background = colour;
+    return step;
+  }));
   byId("warnings").hidden = data.warnings.length === 0;
   byId("warnings").querySelector("ul").replaceChildren(...data.warnings.map((text) => textElement("li", text)));
   byId("about").hidden = data.facts.length === 0;
   showFacts(byId("facts"), data.facts);
-  byId("legend").open = window.innerWidth > 832; // where there is room beside the map
-  byId("image-field").hidden = data.bounds === null;
+  byId("legend").open = window.innerWidth > 832; // where there is room below the map
 }
 
 async function showBase() {
-  const bitmap = await readBase();
-  if (!bitmap) return;
-  const [west, south, east, north] = data.bounds;
-  painter.base = {
-    bitmap,
-    box: { west: worldX(west), north: worldY(north), east: worldX(east), south: worldY(south) },
-  };
-  if (!boxOfAll(items)) fitAll();
-  redraw();
+  await ground.read();
+  if (!tree.box()) fitAll();
 }
 
 function watchSize() {
@@ -183,7 +215,7 @@ function watchSize() {
 }
 
 showTexts();
-listenToMap(canvas, camera, { opened: openAt, hovered: hover, fitAll });
+listenToMap(canvas, camera, { opened: openAt, hovered: hover, fitAll, centred: openCentre });
 listenToButtons();
 listenToKeys();
 watchSize();
@@ -215,6 +247,15 @@ window.onesidedMap = {
   view: () => ({ longitude: longitudeOf(camera.x), latitude: latitudeOf(camera.y), scale: camera.scale, flying: camera.flight !== null }),
   selected: () => (card.item < 0 ? null : items.names[card.item]),
   csv: () => review.csv(),
+  geojson: () => saving.geojson().join(""),
+  decisions: () => saving.csv(),
+  moveTo(longitude, latitude, metresPerPixel) {
+    const y = worldY(latitude);
+    camera.place(worldX(longitude), y, scaleAt(y, metresPerPixel));
+  },
+  // Tiles under way, and those that are there.
+  tiles: () => Object.values(ground.images).flatMap((image) => (image?.tiles ? [image.tiles.loading.size, image.tiles.loaded.size] : [])),
+  frames,
   paintMilliseconds(count) {
     const times = [];
     for (let time = 0; time < count; time++) {

@@ -1,170 +1,189 @@
-// The person's checks, kept in this window and saved as labels.
+// The person's answers: kept in this browser, saved as one row for each answer.
 
-const LABELS = { damaged: "positive", "not damaged": "negative", unsure: "unlabelled" };
-const MARKS = Object.keys(LABELS);
-const MARK_OF = Object.fromEntries(MARKS.flatMap((mark) => [[LABELS[mark], mark], [mark, mark]]));
+const ANSWERS = { damaged: "positive", "not damaged": "negative", unsure: "unsure", skip: "skip" };
+const MARKS = Object.keys(ANSWERS);
+const MARK_OF = {
+  ...Object.fromEntries(MARKS.flatMap((mark) => [[ANSWERS[mark], mark], [mark, mark]])),
+  unlabelled: "unsure",
+};
+const COUNTED = { damaged: "damaged", "not damaged": "not damaged", unsure: "unsure", skip: "skipped" };
 const LARGEST_REVIEW = 1e8; // bytes: more than the buildings of a country, less than memory
 
 class Review {
-  constructor(items, changed) {
-    this.items = items;
-    this.changed = changed;
+  constructor(items, kept, changed) {
+    Object.assign(this, { items, kept, changed });
     this.marks = new Map();
+    this.notes = new Map(); // reviewer, time and turn of each mark
+    this.turn = 0; // two answers of one second keep their order in the browser's storage
     this.unsaved = false;
-    byId("export").addEventListener("click", () => this.save());
+    this.reviewer = byId("reviewer");
     byId("load").addEventListener("click", () => byId("review-file").click());
     byId("review-file").addEventListener("change", ({ target }) => {
-      if (target.files.length) this.loadFile(target.files[0]);
+      this.loadFiles([...target.files]);
       target.value = ""; // so that the same file can be chosen again
     });
+    byId("forget").addEventListener("click", () => this.forget());
+    this.reviewer.addEventListener("change", () => kept.put("reviewer", this.reviewer.value));
     window.addEventListener("beforeunload", (event) => {
       if (!this.unsaved) return;
       event.preventDefault();
       event.returnValue = true; // browsers before 2023 ask for this one
     });
+  }
+
+  // What this browser kept from an earlier window.
+  restore() {
+    const [[, name] = []] = this.kept.entries("reviewer");
+    if (typeof name === "string") this.reviewer.value = name;
+    const rows = new Map(this.kept.entries("answer/"));
+    if (rows.size) {
+      const items = this.itemsByName();
+      const found = [...rows].filter(([name, row]) => items.has(name) && Object.hasOwn(ANSWERS, row.mark));
+      found.sort(([, one], [, other]) => (one.turn ?? 0) - (other.turn ?? 0));
+      for (const [name, row] of found) this.set(items.get(name), row.mark, row.reviewer ?? "", row.time ?? "");
+      byId("loaded").textContent = `${several(found.length, "answer")} of an earlier window restored from this browser.`;
+    }
     this.show();
+  }
+
+  itemsByName() {
+    return new Map(this.items.names.map((name, item) => [name, item]));
+  }
+
+  set(item, mark, reviewer, time) {
+    this.marks.delete(item); // so that the newest is last
+    this.marks.set(item, mark);
+    this.notes.set(item, { reviewer, time, turn: ++this.turn });
+  }
+
+  keep(item) {
+    const name = `answer/${this.items.names[item]}`;
+    if (this.marks.has(item)) this.kept.put(name, { mark: this.marks.get(item), ...this.notes.get(item) });
+    else this.kept.remove(name);
   }
 
   // The same mark again removes it.
   toggle(item, mark) {
-    const again = this.marks.get(item) === mark;
-    this.marks.delete(item);
-    if (!again) this.marks.set(item, mark);
+    if (this.marks.get(item) === mark) this.marks.delete(item);
+    else this.set(item, mark, this.reviewer.value.trim(), now());
+    this.keep(item);
     this.unsaved = this.marks.size > 0;
     this.show();
     this.changed();
   }
 
+  forget() {
+    const sure = window.confirm("Forget all answers of this map in this browser? Files that you saved stay.");
+    if (!sure) return;
+    for (const item of this.marks.keys()) this.kept.remove(`answer/${this.items.names[item]}`);
+    this.marks.clear();
+    this.unsaved = false;
+    byId("loaded").textContent = "";
+    this.show();
+    this.changed();
+  }
+
   show() {
-    const counts = MARKS.map((mark) => [...this.marks.values()].filter((one) => one === mark).length);
-    const parts = MARKS.map((mark, place) => `${counted(counts[place])} ${mark}`);
+    const counts = new Map(MARKS.map((mark) => [mark, 0]));
+    for (const mark of this.marks.values()) counts.set(mark, counts.get(mark) + 1);
+    const parts = MARKS.filter((mark) => mark !== "skip" || counts.get(mark))
+      .map((mark) => `${counted(counts.get(mark))} ${COUNTED[mark]}`);
+    const where = this.kept.works
+      ? "This browser keeps them; save them to pass them on."
+      : "This browser keeps nothing: save them before you close the window.";
     byId("review").textContent = this.marks.size
-      ? `${counted(this.marks.size)} checked: ${parts.join(", ")}. They are kept in this window only: save them before you close it.`
-      : "None yet. Open a building, choose what you see, and save your checks. The next training can use those you found damaged.";
+      ? `${counted(this.marks.size)} checked: ${parts.join(", ")}. ${where}`
+      : "None yet. Open a building, choose what you see, and save your answers. The next training can use those you found damaged.";
     byId("export").disabled = this.marks.size === 0;
+    byId("forget").hidden = this.marks.size === 0;
+  }
+
+  // Item, answer, reviewer and time of each answer, the newest last.
+  rows() {
+    return [...this.marks].map(([item, mark]) => {
+      const { reviewer, time } = this.notes.get(item);
+      return [this.items.names[item], ANSWERS[mark], reviewer, time];
+    });
   }
 
   csv() {
-    const rows = [...this.marks].map(([item, mark]) => [this.items.names[item], LABELS[mark]]);
-    return `id,label\n${rows.map(([name, label]) => `${cell(name)},${label}\n`).join("")}`;
+    return csvText(["id", "answer", "reviewer", "time"], this.rows());
   }
 
-  save() {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([this.csv()], { type: "text/csv;charset=utf-8" }));
-    link.download = "review.csv";
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    this.unsaved = false;
+  async loadFiles(files) {
+    const messages = [];
+    for (const file of files) messages.push(await this.loadFile(file));
+    const named = files.length > 1 ? messages.map((text, place) => `${files[place].name}: ${text}`) : messages;
+    if (named.length) byId("loaded").textContent = named.join(" ");
   }
 
   async loadFile(file) {
-    let message = "This file is too large to hold checks.";
-    if (file.size <= LARGEST_REVIEW) {
-      message = await file.text().then(
-        (text) => this.load(text.replace(/^\uFEFF/, "")),
-        () => "This file cannot be read.",
-      );
-    }
-    byId("loaded").textContent = message;
+    if (file.size > LARGEST_REVIEW) return "This file is too large to hold answers.";
+    return file.text().then(
+      (text) => this.load(text.replace(/^\uFEFF/, "")),
+      () => "This file cannot be read.",
+    );
   }
 
   // Returns a message. What was checked in this window is newer, so it stays.
   load(text) {
     const found = readReview(text);
-    if (!found) return "This file holds no checks: its first line must name the columns id and label.";
-    const items = new Map(this.items.names.map((name, item) => [name, item]));
-    const known = [...found.marks].flatMap(([name, mark]) => (items.has(name) ? [[items.get(name), mark]] : []));
-    const here = [...this.marks];
-    const differing = known.filter(([item, mark]) => this.marks.has(item) && this.marks.get(item) !== mark);
+    if (!found) return "This file holds no answers: its first line must name the columns id and answer.";
+    const items = this.itemsByName();
+    const known = [...found.rows].flatMap(([name, row]) => (items.has(name) ? [[items.get(name), row]] : []));
+    const here = [...this.marks].map(([item, mark]) => [item, { mark, ...this.notes.get(item) }]);
+    const differing = known.filter(([item, { mark }]) => this.marks.has(item) && this.marks.get(item) !== mark);
     this.marks.clear(); // in place, because the map draws these
     const kept = new Set(here.map(([item]) => item));
-    for (const [item, mark] of known) if (!kept.has(item)) this.marks.set(item, mark);
-    for (const [item, mark] of here) this.marks.set(item, mark);
+    for (const [item, row] of known) if (!kept.has(item)) this.set(item, row.mark, row.reviewer, row.time);
+    for (const [item, row] of here) this.set(item, row.mark, row.reviewer, row.time);
+    for (const item of this.marks.keys()) this.keep(item);
     this.unsaved = this.unsaved || here.length > 0;
     this.show();
     this.changed();
-    return loadedText(known.length, found.marks.size - known.length, differing.length, found.others);
+    return loadedText({
+      loaded: known.length,
+      unknown: found.rows.size - known.length,
+      differing: differing.length,
+      others: found.others,
+      contested: found.contested,
+    });
   }
 }
 
-// The mark of every name, the last one counts; null if the text is no table of checks.
+const now = () => new Date().toISOString().replace(/\.\d+Z$/, "Z");
+
+// The answer for every name, of which the last one counts; null if the text is no such table.
 function readReview(text) {
   const rows = rowsOf(text);
   if (!rows?.length) return null;
   const heads = rows[0].map((head) => head.trim().toLowerCase());
-  const [idAt, labelAt] = [heads.indexOf("id"), heads.indexOf("label")];
-  if (idAt < 0 || labelAt < 0) return null;
-  const marks = new Map();
+  const at = (...names) => heads.findIndex((head) => names.includes(head));
+  const [idAt, answerAt, reviewerAt, timeAt] = [at("id"), at("answer", "label"), at("reviewer"), at("time")];
+  if (idAt < 0 || answerAt < 0) return null;
+  const [found, contested] = [new Map(), new Set()];
   let others = 0;
   for (const row of rows.slice(1)) {
-    const word = (row[labelAt] ?? "").trim().toLowerCase();
-    if (Object.hasOwn(MARK_OF, word)) marks.set(nameInCell(row[idAt] ?? ""), MARK_OF[word]);
-    else others++;
+    const word = (row[answerAt] ?? "").trim().toLowerCase();
+    if (!Object.hasOwn(MARK_OF, word)) {
+      others++;
+      continue;
+    }
+    const name = nameInCell(row[idAt] ?? "");
+    const reviewer = nameInCell(row[reviewerAt] ?? "");
+    const before = found.get(name);
+    const differs = before && before.reviewer !== reviewer && before.mark !== MARK_OF[word];
+    if (differs && [before.mark, MARK_OF[word]].every((mark) => mark.endsWith("damaged"))) contested.add(name);
+    found.set(name, { mark: MARK_OF[word], reviewer, time: row[timeAt] ?? "" });
   }
-  return { marks, others };
+  return { rows: found, others, contested: contested.size };
 }
 
-function loadedText(loaded, unknown, differing, others) {
-  const parts = [`${several(loaded, "check")} loaded`];
+function loadedText({ loaded, unknown, differing, others, contested }) {
+  const parts = [`${several(loaded, "answer")} loaded`];
   if (unknown) parts.push(`${several(unknown, "unknown id")} left out`);
   if (differing) parts.push(`${several(differing, "building")} kept as checked here`);
-  if (others) parts.push(`${several(others, "line")} with another label left out`);
+  if (contested) parts.push(`on ${several(contested, "building")} reviewers disagree, and the last answer counts`);
+  if (others) parts.push(`${several(others, "line")} with another answer left out`);
   return `${parts.join("; ")}.`;
-}
-
-// CSV as spreadsheets read and write it.
-
-// A cell that starts with = + - @ is a formula to a spreadsheet; an apostrophe makes it text.
-function cell(text) {
-  const safe = /^'*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
-
-const nameInCell = (text) => (/^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text);
-
-// Spreadsheets in half of Europe separate CSV by semicolons.
-function separatorOf(text) {
-  const [first] = text.split(/\r?\n/, 1);
-  return [",", ";", "\t"].find((mark) => first.includes(mark)) ?? ",";
-}
-
-// The rows of a table, each a list of cells; null if a quote does not close where it should.
-function rowsOf(text) {
-  const separator = separatorOf(text);
-  const ending = new RegExp(`[${separator}\r\n]|$`, "g");
-  const rows = [[]];
-  for (let place = 0; place < text.length; ) {
-    let found = quotedCell(text, place);
-    if (found === null) return null;
-    if (!found) {
-      ending.lastIndex = place;
-      const end = ending.exec(text).index;
-      found = { value: text.slice(place, end), end };
-    }
-    rows.at(-1).push(found.value);
-    place = found.end;
-    if (text[place] === separator) {
-      place++;
-    } else if (place < text.length) {
-      if (!/[\r\n]/.test(text[place])) return null;
-      place += text.startsWith("\r\n", place) ? 2 : 1;
-      rows.push([]);
-    }
-  }
-  return rows.filter((cells) => cells.some((one) => one !== ""));
-}
-
-// The text between quotes and where it ends; false without quotes, null if they do not close.
-function quotedCell(text, start) {
-  if (text[start] !== '"') return false;
-  let [value, end] = ["", start];
-  do {
-    if (end > start) value += '"'; // two quotes inside mean one
-    const close = text.indexOf('"', end + 1);
-    if (close < 0) return null;
-    value += text.slice(end + 1, close);
-    end = close + 1;
-  } while (text[end] === '"');
-  return { value, end };
 }
