@@ -12,6 +12,7 @@ from onesided.core.errors import ConfigError
 from onesided.core.former import first_names
 from onesided.engine.model_file import load_model
 from onesided.run.config import RunConfig, with_new_names
+from onesided.storage.own_file import CHECKSUMS
 from tests.estimator.clouds import TINY, two_clouds
 
 pytestmark = pytest.mark.filterwarnings("ignore::onesided.estimator.DegenerateModelWarning")
@@ -30,6 +31,7 @@ def as_earlier(folder: Path) -> None:
             content |= {"method": "ncpu", key: first_names("teacher", content[key])}
             del content[key]["name"]
         (folder / name).write_text(json.dumps(content))
+    (folder / CHECKSUMS).unlink()
 
 
 @pytest.mark.parametrize("variant", list(VARIANTS))

@@ -1,6 +1,7 @@
 """log.jsonl: one row per epoch, and a resumed run writes no row twice."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,34 @@ def test_tensorboard_gets_the_same_numbers(tmp_path: Path) -> None:
     log = EpochLog(tmp_path / "log.jsonl", tensorboard=True)
     log.write({"stage": "train", "epoch": 0, "loss": {"risk": 1.0}, "watched": {}})
     assert list((tmp_path / "tensorboard").iterdir())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b'{"stage": "train", "epo',
+        b"\xff\xfe\x00{}\n",
+        b"\x00" * 40,
+        b"[" * 100_000,
+        b'{"stage": "a", "epoch": ' + b"9" * 5000 + b"}\n",
+        b'{"stage": "a", "epoch": 1, "loss": {}, "watched": {}, "proxy_auc": "x"}\n',
+        b'{"stage": "a", "epoch": 1, "loss": {}, "watched": {}, "proxy_auc": 1'
+        + b"0" * 400
+        + b"}\n",
+    ],
+    ids=["cut off", "UTF-16", "NULs", "deep", "long number", "text", "huge"],
+)
+def test_a_damaged_row_is_left_out_whoever_reads_the_log(tmp_path: Path, damage: bytes) -> None:
+    log = EpochLog(tmp_path / "log.jsonl")
+    row = {"stage": "train", "epoch": 0, "loss": {}, "watched": {}, "proxy_auc": 0.5, "seconds": 1}
+    log.write(row)
+    (tmp_path / "log.jsonl").write_bytes((tmp_path / "log.jsonl").read_bytes() + damage)
+    assert log.rows() == [row]
+    assert log.seconds() == 1
+
+
+def test_a_log_that_is_no_file_holds_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe", "missing"):
+        assert EpochLog(tmp_path / name).rows() == []

@@ -1,9 +1,11 @@
 """Scores: probabilities in double precision, in row order, whatever the batch."""
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
+from onesided.core.errors import CheckpointError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.problem.dataset import Selection
 from onesided.engine.predict import Predictor
@@ -56,3 +58,10 @@ def test_scoring_does_not_change_the_training_mode() -> None:
     method = Given().train()
     Predictor(method, CPU).scores(np.zeros((3, 1), dtype=np.float32))
     assert method.training
+
+
+@pytest.mark.parametrize("number", [np.nan, -np.nan])
+def test_a_model_that_gives_no_number_gives_no_decision_either(number: float) -> None:
+    values = np.array([[0.5], [number], [1.0]], dtype=np.float32)
+    with pytest.raises(CheckpointError, match="no numbers for 1 of 3 items"):
+        Predictor(Given(), CPU).scores(values)

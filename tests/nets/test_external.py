@@ -12,7 +12,7 @@ import torch
 from onesided.core.errors import CheckpointError, ConfigError, DataNotFound, MissingLibrary
 from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
 from onesided.nets.efficientnet import stem_for_channels
-from onesided.nets.external import PREPROCESSING, _numbers, place_of, three_channels
+from onesided.nets.external import PREPROCESSING, _Preprocessing, place_of, three_channels
 from onesided.nets.standardise import Backbone
 
 TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -162,7 +162,7 @@ def test_channels_become_colours_as_in_the_first_layer_of_efficientnet(channels:
     ],
 )
 def test_sizes_are_read_in_every_form(given: Mapping[str, object], size: tuple[int, int]) -> None:
-    assert _numbers(given, 32)[2] == size
+    assert _Preprocessing.model_validate(given).numbers(32)[2] == size
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import nn
 from torch.optim import Optimizer
@@ -20,8 +21,15 @@ from onesided.core.threads import using_threads
 from onesided.data.loader import Loader
 from onesided.data.problem.dataset import PUDataset, PUSplit
 from onesided.data.views.augment import GENTLER
-from onesided.engine.checkpoint import Checkpoints, Position, TrainingState
+from onesided.engine.checkpoint import (
+    Checkpoints,
+    Position,
+    TrainingState,
+    check_fits,
+    check_kinds,
+)
 from onesided.engine.interrupt import StopRequest, stop_requests
+from onesided.engine.kept_epoch import KeptEpoch, delivers_last
 from onesided.engine.log import EpochLog, Row, Tally
 from onesided.engine.optimise import (
     build_optimizer,
@@ -34,7 +42,7 @@ from onesided.engine.predict import Predictor, arrange
 from onesided.engine.prefetch import has_room, prefetched
 from onesided.engine.sweep import MethodSweep
 from onesided.engine.train_config import TrainConfig, choose_device, choose_precision
-from onesided.methods.base import GradientMethod, Method
+from onesided.methods.base import DirectMethod, GradientMethod, InformedMethod, Method
 from onesided.metrics.pu import proxy_auc
 from onesided.storage.progress import Progress
 
@@ -55,6 +63,8 @@ class Watcher:
     epoch: Callable[[Row], None] = lambda row: None
     embed: Progress = lambda done, total: None
     tried: Callable[[int, int | None, str], None] = lambda done, total, status: None
+    resumed: Callable[[str], None] = lambda sentence: None
+    """Receives what a run found done already, in a sentence."""
     measure: Callable[[Clock, Predictor], Mapping[str, float]] = lambda clock, predictor: {}
     """Returns numbers about the model after an epoch; the log gets them, and no method does."""
 
@@ -87,8 +97,7 @@ def _fit(
 ) -> Predictor:
     device = choose_device(train.device)
     if not isinstance(method, GradientMethod):
-        flat = split.train.values.take(slice(None)).reshape(len(split.train), -1)
-        method.fit(flat, split.train.labelled, numpy_generator(seed, "direct"))
+        _fit_direct(method, split.train, numpy_generator(seed, "direct"))
         return Predictor(method, device)
     method.to(device)
     arrange(method, split.sample_shape, device)
@@ -105,6 +114,16 @@ def _fit(
     return Predictor(method, device)
 
 
+def _fit_direct(method: DirectMethod, data: PUDataset, random: np.random.Generator) -> None:
+    """Fit a method in one call; only one that declared their use is given more than P and U."""
+    flat = data.values.take(slice(None)).reshape(len(data), -1)
+    if data.negative is None and data.weights is None:
+        method.fit(flat, data.labelled, random)
+        return
+    informed = cast("InformedMethod", method)
+    informed.fit(flat, data.labelled, random, negative=data.negative, weights=data.weights)
+
+
 @dataclass
 class _Training:
     """One call of `fit`: what every step needs, and the loop."""
@@ -118,6 +137,7 @@ class _Training:
     memory: Memory
     watcher: Watcher
     request: StopRequest
+    kept: KeptEpoch = field(default_factory=KeptEpoch)
 
     def run(self) -> None:
         trainable = {name for name, p in self.method.named_parameters() if p.requires_grad}
@@ -130,7 +150,8 @@ class _Training:
             begun = here.epoch + (here.step > 0)
             if here.stage >= len(stages) or begun > stages[here.stage].epochs:
                 raise self.memory.checkpoints.damaged("it claims more epochs than the run has")
-            self._restore(self.method, state.method)
+            self.kept, own = KeptEpoch.taken_from(state.method)
+            self._restore(self.method, own)
         self.method.train()
         for number in range(here.stage, len(stages)):
             stage = stages[number]
@@ -141,14 +162,21 @@ class _Training:
             resuming = state is not None and number == here.stage
             if resuming and state is not None and state.optimizer is not None:
                 self._restore(optimizer, state.optimizer)
+            best = self.train.keep == "best" and delivers_last(self.method)
+            self.chooses = best and number == len(stages) - 1
             self._run_stage(stage, number, optimizer, state if resuming else None)
+        self.kept.restore(self.method)
         # Without a checkpoint: a run that is killed here finishes again, with the same result.
         self.method.finish(self._sweep(self._clock(stages[-1], stages[-1].epochs)))
 
     def _restore(self, owner: GradientMethod | Optimizer, state: dict[str, Any]) -> None:
         try:
+            if isinstance(owner, Optimizer):
+                check_fits(owner, state)
+            else:
+                check_kinds(owner, state)
             owner.load_state_dict(state)
-        except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except Exception as error:  # a stranger's file: every refusal is one sentence
             # The first line of torch's message names our class, the last one what does not fit.
             reason = (str(error).splitlines() or [type(error).__name__])[-1]
             reason = shorten(reason, 200, placeholder=" ...")
@@ -212,13 +240,16 @@ class _Training:
                 saved = time.monotonic()
 
     def _end_epoch(self, stage: Stage, clock: Clock, tally: Tally) -> None:
+        held_out = self._held_out()
+        if self.chooses:
+            self.kept.offer(self.method, clock.epoch, held_out["proxy_auc"])
         row: Row = {
             "stage": clock.stage,
             "epoch": clock.epoch,
             "lr": self._learning_rate(stage, replace(clock, step=0)),
             "seconds": round(time.monotonic() - self.began, 3),
             **tally.means(),
-            **self._held_out(),
+            **held_out,
         }
         if measured := self.watcher.measure(clock, Predictor(self.method, self.device)):
             row["measured"] = dict(measured)
@@ -242,7 +273,8 @@ class _Training:
     def _save(self, position: Position, optimizer: Optimizer, tally: Tally) -> None:
         if rank() == 0:
             seconds = time.monotonic() - self.began
-            method, steps = self.method.state_dict(), optimizer.state_dict()
+            method = {**self.method.state_dict(), **self.kept.to_state()}
+            steps = optimizer.state_dict()
             state = TrainingState(position, method, steps, tally.sums, seconds)
             self.memory.checkpoints.save(state)
 

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM request a stop; the loop finishes its step, saves, and ends."""
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,11 @@ import torch
 import torch.distributed as dist
 
 from onesided.core.dist import world
+
+STOPS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM)
+if sys.platform == "win32":
+    # Nobody can send SIGTERM there: another process kills, or presses Ctrl-Break.
+    STOPS = (*STOPS, signal.SIGBREAK)
 
 
 @dataclass
@@ -45,7 +51,7 @@ def stop_requests() -> Iterator[StopRequest]:
             raise KeyboardInterrupt
         request.signal_number = number
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, note) for number in STOPS}
     try:
         yield request
     finally:

@@ -1,11 +1,11 @@
 """model.safetensors and model.json: all that inference needs, and no code."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import safetensors
 import safetensors.torch
 import torch
 from pydantic import Field, model_validator
@@ -17,16 +17,22 @@ from onesided.core.errors import CheckpointError, ContractError, DataNotFound
 from onesided.core.former import method_today
 from onesided.data.columns.encoder import Encoder, EncoderDescription
 from onesided.data.problem.samples import ImageKind
+from onesided.engine.files import DESCRIPTION as DESCRIPTION
+from onesided.engine.files import REFERENCE as REFERENCE
+from onesided.engine.files import WEIGHTS as WEIGHTS
 from onesided.engine.predict import Predictor
 from onesided.engine.train_config import choose_device
 from onesided.methods import method_named
 from onesided.methods.base import GradientMethod, Method
+from onesided.metrics.calibration import Calibration
+from onesided.metrics.reference import Reference
 from onesided.nets.build import BackboneConfig, build_backbone
 from onesided.nets.standardise import Backbone
-from onesided.storage.atomic import read_json, replacing, write_text
+from onesided.storage.atomic import read_json, replacing, write_arrays, write_text
+from onesided.storage.own_file import check, damaged, digest_of, read_arrays, why
 
-WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 EMBEDDER, ENCODER = "embedder.", "encoder."
+LONGEST_AXIS = 2**24
 
 
 class ModelDescription(Config):
@@ -59,6 +65,10 @@ class ModelDescription(Config):
     """A score above it means positive."""
     prior: float | None = Field(default=None, gt=0, lt=1)
     """Class prior the method was given, if it needed one."""
+    calibration: Calibration | None = None
+    """From scores to probabilities; None where there are none, and in files of earlier versions."""
+    weights_digest: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    """SHA-256 of `model.safetensors`; None in files of versions that kept none."""
 
     @model_validator(mode="before")
     @classmethod
@@ -85,6 +95,13 @@ class ModelDescription(Config):
                 f"samples of the kind {self.kind} cannot have the shape {list(shape)}; expected "
                 "[channels, height, width] of an image, or [numbers] of a vector"
             )
+        if len(self.mean) != len(self.std) or (not self.encoder and len(self.mean) != shape[0]):
+            raise ValueError(
+                f"there are {len(self.mean)} means and {len(self.std)} standard deviations for "
+                f"samples of the shape {list(shape)}; expected one for each channel or number"
+            )
+        if max(shape) > LONGEST_AXIS:
+            raise ValueError(f"samples of the shape {list(shape)} are absurdly large")
         if self.feature_names and (len(self.feature_names),) != shape:
             raise ValueError(
                 f"there are {len(self.feature_names)} feature_names for samples of the shape "
@@ -123,8 +140,9 @@ def save_model(
     *,
     embedder: Backbone | None = None,
     encoder: Encoder | None = None,
+    reference: Reference | None = None,
 ) -> None:
-    """Write the two files of a trained model, each complete or not at all."""
+    """Write the files of a trained model, each complete or not at all."""
     state = method.inference_state() if isinstance(method, GradientMethod) else method.state_dict()
     if (embedder is not None) != description.backbone.freeze:
         raise ContractError("A model on frozen features is saved with its embedder, others without")
@@ -136,14 +154,18 @@ def save_model(
         arrays = encoder.arrays.items()
         state = state | {ENCODER + name: torch.from_numpy(value) for name, value in arrays}
     tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
+    weights = safetensors.torch.save(tensors)
     with replacing(folder / WEIGHTS) as file:
-        file.write(safetensors.torch.save(tensors))
-    write_description(folder, description)
+        file.write(weights)
+    digest = hashlib.sha256(weights).hexdigest()
+    write_description(folder, description.model_copy(update={"weights_digest": digest}))
+    if reference is not None:
+        write_arrays(folder / REFERENCE, reference.to_arrays())
 
 
 def write_description(folder: Path, description: ModelDescription) -> None:
     """Write how to rebuild the network, complete or not at all."""
-    left_out = {"encoder"} if description.encoder is None else None
+    left_out = {name for name in ("encoder", "calibration") if getattr(description, name) is None}
     content = description.model_dump(mode="json", exclude=left_out)
     write_text(folder / DESCRIPTION, json.dumps(content, indent=2))
 
@@ -152,15 +174,7 @@ def load_model(folder: Path, device: str = "auto") -> tuple[Predictor, ModelDesc
     """Return the predictor saved in a run folder."""
     description = ModelDescription.from_settings(read_json(folder / DESCRIPTION), DESCRIPTION)
     path = folder / WEIGHTS
-    try:
-        tensors = safetensors.torch.load_file(path)
-    except FileNotFoundError:
-        raise DataNotFound(
-            f"{folder} holds no {WEIGHTS}, so its run is not finished. Finish it with the same fit "
-            "command."
-        ) from None
-    except (safetensors.SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is damaged ({error}). Restore it or train again.") from None
+    tensors = _read_weights(path, description.weights_digest)
     method, embedder = description.build(), description.build_embedder()
     if embedder is not None:
         frozen = _taken(tensors, EMBEDDER)
@@ -175,7 +189,46 @@ def load_model(folder: Path, device: str = "auto") -> tuple[Predictor, ModelDesc
         method.to(where)
     else:
         method.load_state_dict(tensors)
-    return Predictor(method, where, description.threshold, embedder, encoder), description
+    predictor = Predictor(
+        method,
+        where,
+        description.threshold,
+        embedder,
+        encoder,
+        description.calibration,
+        read_reference(folder),
+    )
+    return predictor, description
+
+
+def read_reference(folder: Path) -> Reference | None:
+    """Return what the model was trained on; None in folders that do not hold it."""
+    path = folder / REFERENCE
+    if not path.exists():
+        return None
+    found = Reference.of_arrays(read_arrays(path))
+    if found is None:
+        raise damaged(path, "its arrays do not fit")
+    return found
+
+
+def _read_weights(path: Path, digest: str | None) -> dict[str, Tensor]:
+    """Return the tensors; a flipped bit is refused, because it would change the ranking."""
+    try:
+        found = digest_of(path)
+        if digest is not None and found != digest:
+            raise damaged(path, f"it does not have the checksum that {DESCRIPTION} names")
+        check(path, found)
+        return safetensors.torch.load_file(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataNotFound(
+            f"{path.parent} holds no {WEIGHTS}, so its run is not finished. Finish it with the "
+            "same fit command."
+        ) from None
+    except CheckpointError:
+        raise
+    except Exception as error:  # safetensors and torch raise several kinds for garbage
+        raise damaged(path, why(error)) from None
 
 
 def _taken(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

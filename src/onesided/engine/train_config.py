@@ -25,7 +25,7 @@ class TrainConfig(Config):
 
     epochs: int = Field(default=1300, ge=1)
     """Passes over the data."""
-    batch_size: int = Field(default=256, ge=2)
+    batch_size: int = Field(default=256, ge=2, le=2**20)
     """Rows in a batch, over all processes together."""
     optimizer: Literal["sgd", "adam"] = "sgd"
     """SGD with momentum (paper) or Adam."""
@@ -70,6 +70,10 @@ class TrainConfig(Config):
     are idle; a resumed run keeps its number. Results depend on it in their last bits."""
     save_minutes: float = Field(default=5.0, ge=0)
     """A checkpoint is written at the end of every epoch, and inside long ones this often."""
+    keep: Literal["last", "best"] = "last"
+    """Which epoch is delivered: the last one, as papers do, or the one of the last stage with the
+    highest proxy AUC on held-out P and U. A method with a rule of its own (vPU, TEDn) keeps that
+    rule. Figures from the same held-out items are then biased slightly high."""
     tensorboard: bool = False
     """Write TensorBoard event files beside log.jsonl."""
 

@@ -20,6 +20,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from pydantic import Field, field_validator, model_validator
 from torch import nn
@@ -42,6 +43,7 @@ from onesided.nets.external import (
     place_of,
 )
 from onesided.nets.mlp import MLP
+from onesided.nets.pair import PairBackbone, check_pair
 from onesided.nets.pretrained import (
     content_hash,
     own_file,
@@ -86,6 +88,10 @@ class BackboneConfig(Config):
     views: int = Field(default=0, ge=0, le=64)
     """How many weak and how many strong views of every training image a frozen backbone embeds,
     once; a step takes one of them. 0: views are made of the features, by noise and exchange."""
+
+    pair: bool = False
+    """Whether the channels are those of two images, before and after, which a frozen backbone sees
+    one by one: features of both and of how much they differ. onesided map sets it with --pre."""
 
     content: str = ""
     """Hash of the network that hf:, timm: or onnx: named, in model.json; a run computes it."""
@@ -152,6 +158,10 @@ class BackboneConfig(Config):
                 f"views = {self.views} are views that a frozen backbone embeds, and this one "
                 "learns; add --freeze or leave it out"
             )
+        if self.pair and not self.freeze:
+            raise ValueError(
+                "pair is for a frozen backbone, and this one learns; add --freeze or leave it out"
+            )
         if self.tune and self.freeze:
             raise ValueError(
                 f"freeze lets no block of the backbone learn, and tune = {self.tune} lets some; "
@@ -187,7 +197,7 @@ class BackboneConfig(Config):
 
     def tuned(self, blocks: int) -> "BackboneConfig":
         """Return the same pretrained network, of which so many last blocks learn on images."""
-        return self.model_copy(update={"freeze": False, "tune": blocks, "views": 0})
+        return self.model_copy(update={"freeze": False, "tune": blocks, "views": 0, "pair": False})
 
     def for_samples(self, sample_shape: Sequence[int]) -> "BackboneConfig":
         """Return these settings as a model file keeps them: what was chosen is written out.
@@ -210,7 +220,7 @@ class BackboneConfig(Config):
         """
         settings = self.model_dump(mode="json")
         del settings["content"]
-        for key in ("tune", "views"):
+        for key in ("tune", "views", "pair"):
             if not settings[key]:
                 del settings[key]
         if is_external(self.name):
@@ -226,20 +236,23 @@ class BackboneConfig(Config):
     def in_words(self, sample_shape: Sequence[int]) -> str:
         """Return a short description of the backbone for people."""
         words: str = self.name
+        channels = sample_shape[0] // 2 if self.pair else sample_shape[0]
         if self._origin != "none":
             origin = "ImageNet" if self._origin == "pretrained" else Path(self._origin).name
             words += f" with weights of {origin}"
         if self.name == "efficientnet_lite0" and len(sample_shape) == 3:
             height, width = working_size(sample_shape[1], sample_shape[2], self.resize)
-            words += f" at {height}x{width} pixels{channels_in_words(sample_shape[0])}"
+            words += f" at {height}x{width} pixels{channels_in_words(channels)}"
         if is_external(self.name):
             network = load_network(self.name)
             height, width = network.size
             numbers = "/".join(f"{value:.3g}" for value in (*network.mean, *network.std))
             words += f" at {height}x{width} pixels, standardised by {numbers}"
-            words += channels_in_words(sample_shape[0])
+            words += channels_in_words(channels)
         if self.tune:
             words += f", tuned from block {BLOCKS - self.tune + 1} of {BLOCKS} on"
+        if self.pair:
+            words += ", before and after one by one"
         return f"{words}, frozen under a head" if self.freeze else words
 
 
@@ -259,6 +272,14 @@ def build_backbone(
             enough for a network whose weights are then loaded from a file.
     """
     shape = _checked(sample_shape)
+    if config.pair and len(shape) == 3:
+        check_pair(shape[0])
+        half = shape[0] // 2
+        numbers = (np.asarray(mean)[:half], np.asarray(std)[:half])
+        single = config.model_copy(update={"pair": False})
+        return PairBackbone(
+            build_backbone(single, (half, *shape[1:]), *numbers, generator), shape[0]
+        )
     if is_external(config.name):
         if len(shape) != 3:
             raise ConfigError(f"The backbone {config.name} takes images, and these are vectors.")
@@ -275,6 +296,8 @@ def build_backbone(
 
 def load_initial_weights(config: BackboneConfig, backbone: Backbone) -> None:
     """Load the file of initial weights into a new backbone, if its settings name one."""
+    if isinstance(backbone, PairBackbone):
+        backbone = backbone.single
     path = config.weights_file()
     if path is None:
         return

@@ -69,10 +69,10 @@ def winograd_pays(maps: Maps, kernel: Kernel) -> bool:
     channels_out, channels_in = kernel.shape[:2]
     count, _, height, width = maps.shape
     return (
-        min(channels_in, channels_out) >= FEWEST_CHANNELS
+        type(maps) is Tensor  # first: sizes of what is traced are no numbers
+        and min(channels_in, channels_out) >= FEWEST_CHANNELS
         and 9 * channels_in * channels_out * height * width >= LEAST_WORK
         and count * _tiles(height, width) >= FEWEST_TILES
-        and type(maps) is Tensor
         and maps.device.type == "cpu"
         and maps.dtype == kernel.dtype == torch.float32
         and not torch.is_autocast_enabled("cpu")

@@ -19,22 +19,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 from torch import Tensor, nn
 
 from onesided.core.errors import (
     CheckpointError,
     ConfigError,
+    DataError,
     DataNotFound,
     OnesidedError,
     first_line,
 )
 from onesided.nets.efficientnet import resize
 from onesided.nets.standardise import FORMAT, Backbone, Inference, Standardise, global_average
+from onesided.storage.json_files import json_in
 from onesided.storage.optional import library
 
 KINDS = {"hf": "transformers", "onnx": "onnxruntime", "timm": "timm"}
@@ -42,6 +45,7 @@ KINDS = {"hf": "transformers", "onnx": "onnxruntime", "timm": "timm"}
 PREPROCESSING = "preprocessor_config.json"
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 USUAL_SIDE = 224
+LARGEST_SIDE = 4096
 BATCH = 16
 
 
@@ -114,8 +118,14 @@ class ExternalBackbone(Backbone):
 
     def forward(self, samples: Float[Tensor, "b c h w"]) -> Float[Tensor, "b width"]:
         """Return one feature vector per image in [0, 1]."""
-        colours = three_channels(samples)
-        return self.features(self.standardise(resize(colours, self._network[0].size)))
+        return self.features(self.prepared(samples))
+
+    def prepared(self, samples: Float[Tensor, "b c h w"]) -> Float[Tensor, "b 3 rows columns"]:
+        """Return standardised images of the network's size and colours."""
+        standardised: Tensor = self.standardise(
+            resize(three_channels(samples), self._network[0].size)
+        )
+        return standardised
 
     def features(self, samples: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b width"]:
         """Return one feature vector per standardised image of the network's size."""
@@ -167,8 +177,8 @@ def three_channels(images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b 3 h w"]
     return images.mean(dim=1, keepdim=True).expand(-1, 3, -1, -1)
 
 
-def _hf(transformers: Any, place: str) -> Network:  # noqa: ANN401 - a library
-    """Return a model of transformers; nothing but safetensors and JSON is read."""
+def hf_model(transformers: Any, place: str) -> tuple[Any, Mapping[str, Any]]:  # noqa: ANN401
+    """Return a model of transformers, and what its files lack; only safetensors are read."""
     local = Path(place).is_dir()
     if not local and (Path(place).is_absolute() or place.count("/") > 1):
         raise DataNotFound(f"There is no folder {place}. Check the backbone hf:{place}.")
@@ -189,7 +199,6 @@ def _hf(transformers: Any, place: str) -> Network:  # noqa: ANN401 - a library
             dtype=torch.float32,
             output_loading_info=True,
         )
-        numbers = _read_json(_hf_file(transformers, place))
     except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
         raise DataNotFound(
             f"There is no model hf:{place} that transformers can read ({first_line(error)}). Give "
@@ -198,23 +207,35 @@ def _hf(transformers: Any, place: str) -> Network:  # noqa: ANN401 - a library
     finally:
         if shown:
             bars.enable_progress_bar()
+    return model, info
+
+
+def settings_of(model: Any) -> str:  # noqa: ANN401 - of a library
+    """Return what a model of transformers says of itself, without what decides nothing."""
+    settings = model.config.to_dict()
+    for key in ("_name_or_path", "transformers_version"):
+        settings.pop(key, None)
+    return json.dumps(settings, sort_keys=True, default=str)
+
+
+def _hf(transformers: Any, place: str) -> Network:  # noqa: ANN401 - a library
+    """Return a model of transformers for images; nothing but safetensors and JSON is read."""
+    model, info = hf_model(transformers, place)
+    found = _hf_file(transformers, place)
     model = getattr(model, "vision_model", model).requires_grad_(False).eval()
     lacking = [key for key in info["missing_keys"] if "text" not in key]
     has_pooler = not any("pooler" in key for key in lacking)
     if others := [key for key in lacking if "pooler" not in key]:
         raise CheckpointError(f"The model hf:{place} lacks the weights of '{sorted(others)[0]}'.")
-    mean, std, size = _numbers(numbers, int(getattr(model.config, "image_size", 0) or USUAL_SIDE))
+    usual = int(getattr(model.config, "image_size", 0) or USUAL_SIDE)
+    mean, std, size = _read_preprocessing(found).numbers(usual)
 
     def run(images: Tensor) -> Tensor:
         outputs = model(pixel_values=images)
         pooled = getattr(outputs, "pooler_output", None) if has_pooler else None
         return _vectors(outputs.last_hidden_state if pooled is None else pooled)
 
-    settings = model.config.to_dict()
-    for key in ("_name_or_path", "transformers_version"):  # decide nothing
-        settings.pop(key, None)
-    words = json.dumps(settings, sort_keys=True, default=str)
-    content = _content(model, f"{mean} {std} {size} {has_pooler}{words}")
+    content = content_of(model, f"{mean} {std} {size} {has_pooler}{settings_of(model)}")
     return Network(run, size, mean, std, content, model)
 
 
@@ -241,7 +262,7 @@ def _timm(timm: Any, name: str) -> Network:  # noqa: ANN401 - a library
     if channels != 3:
         raise ConfigError(f"timm:{name} takes {channels} channels; expected one of 3 channels.")
     size = (int(height), int(width))
-    content = _content(model, f"{mean} {std} {size} {about.get('architecture', name)}")
+    content = content_of(model, f"{mean} {std} {size} {about.get('architecture', name)}")
     return Network(lambda images: _vectors(model(images)), size, mean, std, content, model)
 
 
@@ -258,7 +279,7 @@ def _timm_file(name: str, about: Mapping[str, Any]) -> Path:
     return Path(hub.hf_hub_download(place, file))
 
 
-def _content(model: Any, words: str) -> str:  # noqa: ANN401 - of a library
+def content_of(model: Any, words: str) -> str:  # noqa: ANN401 - of a library
     """Return a hash of preprocessing, settings and weights, wherever they were read from."""
     digest = hashlib.sha256(words.encode())
     for key, tensor in sorted(model.state_dict().items()):
@@ -297,7 +318,7 @@ def _onnx(onnxruntime: Any, path: Path) -> Network:  # noqa: ANN401 - a library
             "images, (N, 3, height, width) in single precision."
         )
     sides = tuple(side if isinstance(side, int) else USUAL_SIDE for side in shape[2:])
-    mean, std, size = _numbers(_read_json(path.with_name(PREPROCESSING)), USUAL_SIDE)
+    mean, std, size = _read_preprocessing(path.with_name(PREPROCESSING)).numbers(USUAL_SIDE)
     size = (sides[0], sides[1]) if any(isinstance(side, int) for side in shape[2:]) else size
     at_once = shape[0] if isinstance(shape[0], int) else BATCH
 
@@ -325,24 +346,47 @@ def _vectors(output: Tensor) -> Tensor:
     """Return one vector per image: of pooled outputs, tokens (the first) or maps (their mean)."""
     if output.ndim == 4:
         return global_average(output)
-    return output[:, 0] if output.ndim == 3 else output.reshape(len(output), -1)
+    return output[:, 0] if output.ndim == 3 else output.flatten(1)
 
 
-def _read_json(path: Path | None) -> Mapping[str, Any]:
+_Side = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
+_Colour = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
+_Spread = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Sides(BaseModel):
+    height: _Side | None = None
+    width: _Side | None = None
+    shortest_edge: _Side | None = None
+
+
+class _Preprocessing(BaseModel):
+    """What we use of a `preprocessor_config.json`; entries may be missing or null."""
+
+    image_mean: _Colour | None = None
+    image_std: tuple[_Spread, _Spread, _Spread] | None = None
+    crop_size: _Side | _Sides | None = None
+    size: _Side | _Sides | None = None
+
+    def numbers(self, side: int) -> tuple[tuple[float, ...], tuple[float, ...], tuple[int, int]]:
+        """Return mean, standard deviation and size, the usual ones where they are missing."""
+        mean, std = self.image_mean or IMAGENET_MEAN, self.image_std or IMAGENET_STD
+        size = self.crop_size or self.size or side
+        if isinstance(size, int):
+            return mean, std, (size, size)
+        edge = size.shortest_edge or side
+        return mean, std, (size.height or edge, size.width or edge)
+
+
+def _read_preprocessing(path: Path | None) -> _Preprocessing:
     if path is None or not path.is_file():
-        return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return content if isinstance(content, dict) else {}
-
-
-def _numbers(
-    given: Mapping[str, Any], side: int
-) -> tuple[tuple[float, ...], tuple[float, ...], tuple[int, int]]:
-    """Return mean, standard deviation and size of a `preprocessor_config.json`, or the usual."""
-    mean = tuple(float(value) for value in given.get("image_mean") or IMAGENET_MEAN)
-    std = tuple(float(value) for value in given.get("image_std") or IMAGENET_STD)
-    size = given.get("crop_size") or given.get("size") or side
-    if isinstance(size, Mapping):
-        edge = size.get("shortest_edge", side)
-        return mean, std, (int(size.get("height", edge)), int(size.get("width", edge)))
-    return mean, std, (int(size), int(size))
+        return _Preprocessing()
+    try:
+        content = json_in(path)
+        return _Preprocessing.model_validate(content if isinstance(content, dict) else {})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except (OSError, ValueError, OverflowError) as error:
+        reason = first_line(error)
+    raise DataError(f"{path} cannot be used ({reason}). Restore it, or remove it.")

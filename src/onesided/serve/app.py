@@ -1,0 +1,215 @@
+"""The HTTP application: one model, POST /score, and what operators need around it."""
+
+import asyncio
+import hmac
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from onesided.core.errors import ConfigError, DataError
+from onesided.run.opened import Opened
+from onesided.serve.batching import Batcher, Busy
+from onesided.serve.openapi import ERRORS, document
+from onesided.serve.samples import IMAGE_TYPES, JSON, image_in, rows_in
+from onesided.storage.optional import library
+
+OPEN = "/health"
+"""The path that needs no token."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a server accepts.
+
+    Attributes:
+        bytes: Of a body.
+        seconds: For a body to come, and for its scores.
+        batch: Samples that are scored at once.
+        waiting: Samples that may wait.
+    """
+
+    bytes: int = 16 * 2**20
+    seconds: float = 30.0
+    batch: int = 64
+    waiting: int = 20_000
+
+
+def version() -> str:
+    """Return the version of this library."""
+    try:
+        return metadata.version("onesided")
+    except metadata.PackageNotFoundError:
+        return "source"
+
+
+class Refused(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, code: int, sentence: str = "") -> None:
+        self.code, self.sentence = code, sentence or ERRORS[str(code)]
+        super().__init__(self.sentence)
+
+
+def build_app(
+    model: Opened,
+    limits: Limits,
+    *,
+    token: str | None = None,
+    hosts: tuple[str, ...] = ("*",),
+) -> Any:  # noqa: ANN401 - of a library
+    """Return the application for a model.
+
+    Args:
+        model: What scores.
+        limits: What is accepted.
+        token: The bearer token that requests must bear; None asks for none.
+        hosts: Names by which the server may be called. Pages of other sites cannot use one that is
+            bound to this machine then.
+    """
+    if model.columns:
+        raise ConfigError(
+            f"{model.called} takes rows of a table with categories, dates, gaps or texts, which "
+            "the server does not take. Use onesided rank."
+        )
+    applications = library("starlette.applications", "Serving a model")
+    routing = library("starlette.routing", "Serving a model")
+    trusted = library("starlette.middleware.trustedhost", "Serving a model")
+    middleware = library("starlette.middleware", "Serving a model").Middleware
+    service = Service(model, limits, token)
+    return applications.Starlette(
+        routes=[
+            routing.Route("/score", service.answering(service.score), methods=["POST"]),
+            routing.Route("/health", service.answering(service.health)),
+            routing.Route("/metrics", service.answering(service.metrics)),
+            routing.Route("/openapi.json", service.answering(service.openapi)),
+        ],
+        middleware=[middleware(trusted.TrustedHostMiddleware, allowed_hosts=list(hosts))],
+        lifespan=service.lifespan,
+    )
+
+
+class Service:
+    """What the paths do."""
+
+    def __init__(self, model: Opened, limits: Limits, token: str | None) -> None:
+        self.model, self.limits, self.token = model, limits, token
+        self.responses = library("starlette.responses", "Serving a model")
+        self.prometheus = prometheus = library("prometheus_client", "Serving a model")
+        self.registry = registry = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=registry)
+        words = "Requests, by path and status."
+        self.requests = prometheus.Counter(
+            "onesided_requests", words, ["path", "status"], registry=registry
+        )
+        self.items = prometheus.Counter("onesided_items", "Samples scored.", registry=registry)
+        self.seconds = prometheus.Histogram(
+            "onesided_request_seconds", "Time from request to answer.", registry=registry
+        )
+        self.batches = prometheus.Histogram(
+            "onesided_batch_items",
+            "Samples that were scored at once.",
+            buckets=(1, 2, 4, 8, 16, 32, 64, 128, 1024),
+            registry=registry,
+        )
+        batcher = Batcher(
+            model.scores, most=limits.batch, waiting=limits.waiting, observe=self.batches.observe
+        )
+        waiting = prometheus.Gauge("onesided_waiting_items", "Samples waiting.", registry=registry)
+        waiting.set_function(lambda: batcher.waiting)
+        self.batcher = batcher
+
+    @asynccontextmanager
+    async def lifespan(self, app: object) -> AsyncIterator[None]:
+        """Score while the server runs."""
+        await self.batcher.start()
+        yield
+        await self.batcher.stop()
+
+    def answering(self, answer: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+        """Return the answer with checks before it, and errors as JSON."""
+
+        async def endpoint(request: Any) -> Any:  # noqa: ANN401 - of a library
+            began = time.perf_counter()
+            try:
+                self._check_token(request)
+                response = await answer(request)
+            except Refused as error:
+                headers = {"WWW-Authenticate": "Bearer"} if error.code == 401 else {}
+                headers |= {"Retry-After": "1"} if error.code == 503 else {}
+                response = self.responses.JSONResponse(
+                    {"error": error.sentence}, error.code, headers=headers
+                )
+            self.requests.labels(request.url.path, response.status_code).inc()
+            self.seconds.observe(time.perf_counter() - began)
+            return response
+
+        return endpoint
+
+    async def score(self, request: Any) -> Any:  # noqa: ANN401 - of a library
+        """Answer POST /score."""
+        is_image = len(self.model.sample_shape) == 3
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in (IMAGE_TYPES if is_image else (JSON,)):
+            raise Refused(415)
+        body = await self._body(request)
+        read = image_in if is_image else rows_in
+        try:
+            # In a thread: decoding a large image would hold up all other requests.
+            samples = await asyncio.to_thread(read, body, self.model)
+            async with asyncio.timeout(self.limits.seconds):
+                scores: np.ndarray = await self.batcher.score(samples)
+        except DataError as error:
+            raise Refused(400, str(error)) from None
+        except Busy:
+            raise Refused(503) from None
+        except TimeoutError:
+            raise Refused(504) from None
+        self.items.inc(len(scores))
+        threshold = self.model.threshold
+        results = [
+            {"score": float(score), "decision": "positive" if score > threshold else "negative"}
+            for score in scores
+        ]
+        about = {"model_id": self.model.identity, "threshold": threshold, "results": results}
+        return self.responses.JSONResponse(about)
+
+    async def health(self, request: object) -> Any:  # noqa: ANN401 - of a library
+        """Answer GET /health."""
+        about = {"status": "ok", "model_id": self.model.identity, "version": version()}
+        return self.responses.JSONResponse(about)
+
+    async def metrics(self, request: object) -> Any:  # noqa: ANN401 - of a library
+        """Answer GET /metrics."""
+        text = self.prometheus.generate_latest(self.registry)
+        return self.responses.PlainTextResponse(text)
+
+    async def openapi(self, request: object) -> Any:  # noqa: ANN401 - of a library
+        """Answer GET /openapi.json."""
+        about = document(self.model, version(), token=self.token is not None)
+        return self.responses.JSONResponse(about)
+
+    def _check_token(self, request: Any) -> None:  # noqa: ANN401 - of a library
+        if self.token is None or request.url.path == OPEN:
+            return
+        given = request.headers.get("authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {self.token}".encode()):
+            raise Refused(401)
+
+    async def _body(self, request: Any) -> bytes:  # noqa: ANN401 - of a library
+        """Return the body; refuse one that is too large before all of it has come."""
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > self.limits.bytes:
+                        raise Refused(413)
+                    parts.append(part)
+        except TimeoutError:
+            raise Refused(408) from None
+        return b"".join(parts)

@@ -1,0 +1,104 @@
+"""What the server offers, as an OpenAPI document."""
+
+from typing import Any
+
+from onesided.run.opened import Opened
+from onesided.serve.samples import IMAGE_TYPES, JSON, LARGEST, MOST_ROWS
+
+ERRORS = {
+    "400": "The body is no sample that this model takes.",
+    "401": "The bearer token is missing or wrong.",
+    "408": "The body came too slowly.",
+    "413": "The body is too large.",
+    "415": "The body is of another type.",
+    "503": "Too many requests are waiting; try again in a second.",
+    "504": "Scoring took too long.",
+}
+
+
+def document(model: Opened, version: str, *, token: bool) -> dict[str, Any]:
+    """Return the OpenAPI document of a server for this model."""
+    is_image = len(model.sample_shape) == 3
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    content: dict[str, Any] = {JSON: {"schema": _rows(model)}}
+    if is_image:
+        content = dict.fromkeys(IMAGE_TYPES, binary)
+    post = {
+        "operationId": "score",
+        "summary": "Score one image." if is_image else "Score rows of numbers.",
+        "requestBody": {"required": True, "content": content},
+        "responses": {"200": _answer("Scores.", SCORES), **_errors(token=token)},
+    }
+    about: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {"title": "onesided", "version": version, "description": model.called},
+        "paths": {
+            "/score": {"post": post},
+            "/health": {"get": {"operationId": "health", "responses": {"200": _answer("Up.", {})}}},
+            "/metrics": {"get": _metrics(token=token)},
+        },
+    }
+    if token:
+        about["components"] = {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}}
+        about["security"] = [{"token": []}]
+        about["paths"]["/health"]["get"]["security"] = []
+    return about
+
+
+SCORES = {
+    "type": "object",
+    "required": ["model_id", "threshold", "results"],
+    "properties": {
+        "model_id": {"type": "string"},
+        "threshold": {"type": "number"},
+        "results": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["score", "decision"],
+                "properties": {
+                    "score": {"type": "number", "minimum": 0, "maximum": 1},
+                    "decision": {"enum": ["positive", "negative"]},
+                },
+            },
+        },
+    },
+}
+
+
+def _rows(model: Opened) -> dict[str, Any]:
+    width, names = model.sample_shape[0], list(model.feature_names)
+    number = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
+    row: dict[str, Any] = {
+        "type": "array",
+        "items": number,
+        "minItems": width,
+        "maxItems": width,
+    }
+    if names:
+        by_name = {"type": "object", "required": names, "additionalProperties": False}
+        row = {"anyOf": [row, by_name | {"properties": dict.fromkeys(names, number)}]}
+    rows = {"type": "array", "items": row, "minItems": 1, "maxItems": MOST_ROWS}
+    return {
+        "type": "object",
+        "required": ["rows"],
+        "properties": {"rows": rows},
+        "additionalProperties": False,
+    }
+
+
+def _answer(words: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": words, "content": {JSON: {"schema": schema or {"type": "object"}}}}
+
+
+def _errors(*, token: bool) -> dict[str, Any]:
+    schema = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
+    return {
+        code: _answer(words, schema) for code, words in ERRORS.items() if token or code != "401"
+    }
+
+
+def _metrics(*, token: bool) -> dict[str, Any]:
+    text = {"description": "Prometheus text.", "content": {"text/plain": {}}}
+    responses = {"200": text} | ({"401": _errors(token=True)["401"]} if token else {})
+    return {"operationId": "metrics", "responses": responses}

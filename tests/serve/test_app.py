@@ -1,0 +1,243 @@
+"""The server: answers, limits, tokens, and bad requests by the hundred."""
+
+import asyncio
+import io
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from PIL import Image
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from starlette.testclient import TestClient
+
+from onesided.core.errors import ConfigError, DataNotFound
+from onesided.jobs.serve import is_loopback, read_token
+from onesided.run.opened import Opened
+from onesided.serve.app import Limits, build_app
+from onesided.serve.batching import Batcher, Busy
+from tests.cli.command import assert_refused, call
+
+TOKEN = "a-token-that-nobody-guesses"
+
+
+def mean_of(samples: np.ndarray) -> np.ndarray:
+    means = samples.reshape(len(samples), -1).mean(axis=1)
+    scores: np.ndarray = 1 / (1 + np.exp(-np.clip(means.astype(np.float64), -30, 30)))
+    return scores
+
+
+def model(shape: tuple[int, ...], names: tuple[str, ...] = ()) -> Opened:
+    return Opened("A test", "linear", mean_of, 0.5, shape, names, (), "an-id")
+
+
+ROWS, IMAGES = model((2,), ("a", "b")), model((3, 8, 8))
+
+
+@pytest.fixture
+def rows() -> Iterator[TestClient]:
+    with TestClient(build_app(ROWS, Limits())) as client:
+        yield client
+
+
+@pytest.fixture
+def images() -> Iterator[TestClient]:
+    with TestClient(build_app(IMAGES, Limits(bytes=100_000))) as client:
+        yield client
+
+
+def png(colour: tuple[int, int, int]) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (20, 10), colour).save(file, "PNG")
+    return file.getvalue()
+
+
+def test_rows_get_score_decision_threshold_and_the_models_id(rows: TestClient) -> None:
+    found = rows.post("/score", json={"rows": [[1, 2], [-3, 0], {"b": 2, "a": 1}]}).json()
+    assert found["model_id"] == "an-id"
+    assert found["threshold"] == 0.5
+    scores = [one["score"] for one in found["results"]]
+    assert scores == pytest.approx(mean_of(np.array([[1, 2], [-3, 0], [1, 2]])))
+    decisions = [one["decision"] for one in found["results"]]
+    assert decisions == ["positive", "negative", "positive"]
+
+
+def test_an_image_is_read_as_rank_reads_it(images: TestClient) -> None:
+    headers = {"content-type": "image/png"}
+    found = images.post("/score", content=png((3, 0, 0)), headers=headers).json()
+    assert found["results"][0]["score"] == pytest.approx(1 / (1 + np.exp(-1.0)))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
+        (b"[]", 'Expected {"rows"'),
+        (b'{"rows": []}', "1 to 10000 rows"),
+        (b'{"rows": [[1]]}', "a list of 2 numbers"),
+        (b'{"rows": [[1, true]]}', "something else"),
+        (b'{"rows": [[1, "2"]]}', "something else"),
+        (b'{"rows": [[1, NaN]]}', "NaN, infinity"),
+        (b'{"rows": [[1, 1e39]]}', "beyond 3.4e38"),
+        (b'{"rows": [{"a": 1}]}', "see 'b'"),
+        (b'{"rows": [[1, 2]], "more": 1}', "nothing else"),
+    ],
+)
+def test_rows_that_are_none_get_one_sentence(rows: TestClient, body: bytes, words: str) -> None:
+    answer = rows.post("/score", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]
+
+
+def test_what_is_no_image_too_large_or_of_another_type_is_refused(images: TestClient) -> None:
+    headers = {"content-type": "image/png"}
+    assert images.post("/score", content=b"none", headers=headers).status_code == 400
+    large = images.post("/score", content=bytes(200_000), headers=headers)
+    assert (large.status_code, large.json()["error"]) == (413, "The body is too large.")
+    assert images.post("/score", json={"rows": []}).status_code == 415
+    assert images.get("/score").status_code == 405
+    assert images.get("/nothing").status_code == 404
+
+
+def test_a_token_is_asked_for_everywhere_but_at_health() -> None:
+    with TestClient(build_app(ROWS, Limits(), token=TOKEN)) as client:
+        body = {"rows": [[1, 2]]}
+        assert client.get("/health").json()["status"] == "ok"
+        for path in ("/metrics", "/openapi.json"):
+            assert client.get(path).status_code == 401
+        missing = client.post("/score", json=body)
+        assert missing.status_code == 401
+        assert missing.headers["www-authenticate"] == "Bearer"
+        for wrong in (f"Bearer {TOKEN}x", TOKEN, "Bearer ", "Basic x"):
+            headers = {"authorization": wrong}
+            assert client.post("/score", json=body, headers=headers).status_code == 401
+        right = {"authorization": f"Bearer {TOKEN}"}
+        assert client.post("/score", json=body, headers=right).status_code == 200
+
+
+def test_another_sites_page_cannot_call_a_server_of_this_machine() -> None:
+    app = build_app(ROWS, Limits(), hosts=("127.0.0.1", "localhost"))
+    with TestClient(app, base_url="http://evil.example") as client:
+        assert client.get("/health").status_code == 400
+    with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+        assert client.get("/health").status_code == 200
+
+
+def test_metrics_count_requests_items_and_batches(rows: TestClient) -> None:
+    rows.post("/score", json={"rows": [[1, 2], [3, 4]]})
+    rows.post("/score", content=b"")
+    text = rows.get("/metrics").text
+    assert 'onesided_requests_total{path="/score",status="200"} 1.0' in text
+    assert 'onesided_requests_total{path="/score",status="415"} 1.0' in text
+    assert "onesided_items_total 2.0" in text
+    assert re.search(r'onesided_batch_items_bucket\{le="2.0"\} 1\.0', text)
+    assert "onesided_waiting_items 0.0" in text
+
+
+def test_requests_of_the_same_moment_are_one_batch_and_get_their_own_scores() -> None:
+    sizes: list[int] = []
+
+    async def several() -> list[np.ndarray]:
+        batcher = Batcher(mean_of, most=64, waiting=1000, observe=sizes.append)
+        await batcher.start()
+        given = [np.full((1 + number % 3, 2), number / 10) for number in range(9)]
+        found = await asyncio.gather(*map(batcher.score, given))
+        await batcher.stop()
+        return [one - mean_of(samples) for one, samples in zip(found, given, strict=True)]
+
+    assert all(np.abs(one).max() == 0 for one in asyncio.run(several()))
+    assert sum(sizes) == 18
+    assert len(sizes) <= 2
+
+
+def test_a_full_queue_and_a_slow_model_are_told() -> None:
+    def slow(samples: np.ndarray) -> np.ndarray:
+        time.sleep(0.3)
+        return mean_of(samples)
+
+    async def crowded() -> None:
+        batcher = Batcher(slow, most=64, waiting=3)
+        await batcher.start()
+        first = asyncio.create_task(batcher.score(np.zeros((2, 2))))
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await batcher.score(np.zeros((2, 2)))
+        assert len(await first) == 2
+        await batcher.stop()
+
+    asyncio.run(crowded())
+    lazy = Opened("A test", "linear", slow, 0.5, (2,), (), (), "an-id")
+    with TestClient(build_app(lazy, Limits(seconds=0.05))) as client:
+        answer = client.post("/score", json={"rows": [[1, 2]]})
+        assert (answer.status_code, answer.json()["error"]) == (504, "Scoring took too long.")
+
+
+def test_a_model_that_fails_fails_one_request_and_not_the_next() -> None:
+    def fails(samples: np.ndarray) -> np.ndarray:
+        if samples[0, 0] < 0:
+            raise RuntimeError("a bug")
+        return mean_of(samples)
+
+    app = build_app(Opened("A test", "linear", fails, 0.5, (2,), (), (), "an-id"), Limits())
+    with TestClient(app, raise_server_exceptions=False) as client:
+        assert client.post("/score", json={"rows": [[-1, 2]]}).status_code == 500
+        assert client.post("/score", json={"rows": [[1, 2]]}).status_code == 200
+
+
+row_api = schemathesis.openapi.from_asgi("/openapi.json", build_app(ROWS, Limits()))
+image_api = schemathesis.openapi.from_asgi("/openapi.json", build_app(IMAGES, Limits()))
+FEW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
+
+
+@row_api.parametrize()
+@FEW
+def test_no_request_of_rows_breaks_the_servers_word(case: schemathesis.Case[Any]) -> None:
+    case.call_and_validate()
+
+
+@image_api.parametrize()
+@FEW
+def test_no_request_of_images_breaks_the_servers_word(case: schemathesis.Case[Any]) -> None:
+    # A schema cannot say which bytes are an image, so most that fit it are refused.
+    case.call_and_validate(excluded_checks=[positive_data_acceptance])
+
+
+def test_tokens_are_long_words_of_a_file_or_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ONESIDED_TOKEN", raising=False)
+    assert read_token(None) is None
+    monkeypatch.setenv("ONESIDED_TOKEN", TOKEN)
+    assert read_token(None) == TOKEN
+    file = tmp_path / "token"
+    with pytest.raises(DataNotFound):
+        read_token(file)
+    file.write_text(f"{TOKEN}x\n")
+    assert read_token(file) == f"{TOKEN}x"
+    for bad in ("", "short", "two words that are long"):
+        file.write_text(bad)
+        with pytest.raises(ConfigError, match="one word of 16 characters"):
+            read_token(file)
+    assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "x")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_beyond_this_machine_a_token_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ONESIDED_TOKEN", raising=False)
+    outcome = call("serve", tmp_path, "--host", "0.0.0.0")
+    assert_refused(outcome, "--host 0.0.0.0 lets other machines in, so a token is needed")
+    assert_refused(call("serve", tmp_path / "none"), "There is no run folder")
+    assert_refused(call("serve", tmp_path, "--batch", "0"), "batch from 1 to 10000")
