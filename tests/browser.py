@@ -26,9 +26,9 @@ FLAGS = (
 
 @contextmanager
 def opened(
-    page: Path, *, width: int = 1200, height: int = 900, dark: bool = False
+    page: Path | str, *, width: int = 1200, height: int = 900, dark: bool = False
 ) -> Iterator[webdriver.Chrome]:
-    """Yield a browser that shows this page from disk; skip where there is no browser."""
+    """Yield a browser that shows a file or an address; skip where there is no browser."""
     browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     driver = shutil.which("chromedriver")
     if browser is None or driver is None:
@@ -50,7 +50,7 @@ def opened(
             )
             scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
             chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-            chrome.get(page.resolve().as_uri())
+            chrome.get(page if isinstance(page, str) else page.resolve().as_uri())
             yield chrome
         finally:
             chrome.quit()

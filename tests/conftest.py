@@ -50,7 +50,7 @@ Worker = Callable[[], Mapping[str, Tensor]]
 def _join_and_work(rank: int, worker: Worker, folder: Path) -> None:
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=2
+        "gloo", init_method=(folder / "meeting").as_uri(), rank=rank, world_size=2
     )
     try:
         torch.save(dict(worker()), folder / f"{rank}.pt")

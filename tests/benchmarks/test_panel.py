@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.metrics import f1_score
 
 from benchmarks import panel
@@ -24,6 +25,7 @@ from benchmarks.panel_rows import (
     random_forest,
     supervised,
 )
+from benchmarks.selection import Tried, choices
 from benchmarks.threshold_rules import best_threshold, decisions
 from onesided.core.errors import ConfigError, DataError
 from onesided.storage.atomic import read_json
@@ -260,3 +262,14 @@ def test_scores_of_zero_do_not_decide_the_scaling() -> None:
     scaled = platt(labels, votes)(votes)
     middle = (votes > 0.2) & (votes < 0.8)
     assert np.abs(scaled - votes)[middle].max() < 0.1
+
+
+def test_an_average_of_tied_models_may_beat_each_of_them() -> None:
+    random = np.random.default_rng(0)
+    truth = np.repeat([1, 1, 0], [200, 300, 700])
+    labelled = np.arange(len(truth)) < 200
+    noisy = [expit(truth + random.normal(scale=1.0, size=len(truth))) for _ in range(2)]
+    tried = Tried(labelled, truth, ["a", "b"], ["linear", "forest"], [0.0, 2.0], np.stack(noisy))
+    found = choices(tried)
+    assert found["average"]["auc"] > found["truly best"]["auc"]
+    assert found["simplest"]["auc"] in {found["linear"]["auc"], found["highest"]["auc"]}

@@ -1,11 +1,14 @@
 """One set of folders and one trained run for all tests of the command line."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.cli.command import fit
+from onesided.run.scored import Scored
+from tests.cli.command import fit, unlisted
 from tests.cli.pictures import draw_data
 
 
@@ -34,3 +37,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Path
 def run(tmp_path: Path, trained: Path) -> Path:
     """A finished run of this test alone; `fit(shared_data, run)` is the command that made it."""
     return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+@pytest.fixture
+def cross_fitted(run: Path) -> Path:
+    """Return a run whose training items have scores of models that did not see them."""
+    scored = Scored.load(run / "scores.npz")
+    replace(scored, fold=np.arange(len(scored.train)) % 5).save(run / "scores.npz")
+    return unlisted(run)

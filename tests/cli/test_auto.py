@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from onesided.core.config import read_toml
-from tests.cli.command import Outcome, assert_refused, call, contents
+from tests.cli.command import Outcome, assert_refused, call, contents, unlisted
 from tests.run.mixed_tables import mixed_rows, write_table
 
 WORDS = (
@@ -44,7 +44,51 @@ def test_the_terminal_shows_what_was_tried_and_what_was_kept(told: tuple[Path, O
     assert "a forest" in words
     assert "models were tried, each on items that it was not trained on" in words
     (won,) = [row for row in result_of(folder / "run")["leaderboard"] if row["won"]]
-    assert f"{won['proxy_auc']:.3f}" in outcome.out
+    assert f"{won['proxy_auc']:.1%}" in outcome.out
+
+
+def test_the_end_of_a_run_says_what_to_look_at_and_what_to_do_next(
+    told: tuple[Path, Outcome],
+) -> None:
+    folder, outcome = told
+    run = folder / "run"
+    rows = (run / "scores.csv").read_text().splitlines()[1:]
+    last = " ".join(outcome.out.split()).partition("Report: ")[2]
+    assert str(run / "scores.csv") in last
+    assert f"of {len(rows)} called positive" in last
+    for row in rows[:3]:
+        assert row.split(",")[0] in last
+    threshold = result_of(run)["threshold"]
+    nearest = min(rows, key=lambda row: abs(float(row.split(",")[1]) - threshold))
+    assert nearest.split(",")[0] in last.partition("least sure")[2]
+    assert f"onesided rank {run} FILE" in last
+    assert f"onesided evaluate {run} --threshold" in last
+
+
+def test_the_terminal_shows_three_figures_and_evaluate_the_others(
+    told: tuple[Path, Outcome],
+) -> None:
+    folder, outcome = told
+    for words, shown in ((outcome.out, False), (call("evaluate", folder / "run").out, True)):
+        assert ("Lee-Liu criterion" in words) is shown
+        assert "Recall" in words
+        assert "Precision" in words
+
+
+def test_the_time_of_a_run_is_the_whole_and_holds_that_of_the_search(
+    told: tuple[Path, Outcome],
+) -> None:
+    folder, outcome = told
+    result = result_of(folder / "run")
+    assert 0 < result["search_seconds"] < result["seconds"]
+    assert "Training took" in " ".join(outcome.out.split())
+
+
+def test_a_table_report_lists_its_items(told: tuple[Path, Outcome]) -> None:
+    run = told[0] / "run"
+    first = (run / "scores.csv").read_text().splitlines()[1].split(",")[0]
+    page = (run / "report.html").read_text()
+    assert first in page.partition('id="items-top"')[2].partition('id="items-threshold"')[0]
 
 
 def test_a_method_to_compare_is_a_candidate_on_the_same_folds(told: tuple[Path, Outcome]) -> None:
@@ -118,7 +162,7 @@ def test_another_threshold_keeps_the_optimism_and_the_leaderboard(
 def test_a_damaged_leaderboard_is_refused_in_a_sentence(
     told: tuple[Path, Outcome], damage: dict[str, object]
 ) -> None:
-    file = told[0] / "run" / "result.json"
+    file = unlisted(told[0] / "run") / "result.json"
     sound = file.read_bytes()
     content = json.loads(sound)
     content["leaderboard"][0].update(damage)

@@ -1,11 +1,12 @@
 """`fit --compare`: other methods on the same split, each a run of its own."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from onesided.run.compare import KEPT
+from onesided.run.compare import KEPT, comparison_rows
 from tests.cli.command import assert_refused, call, contents, fit
 from tests.cli.pictures import BLUE, draw
 
@@ -71,6 +72,22 @@ def test_a_threshold_moves_in_all_of_them(compared: Path) -> None:
         assert json.loads((compared / folder / "result.json").read_text())["pu"] in [
             row["pu"] for row in rows
         ]
+
+
+def test_rows_share_the_prior_of_the_first(compared: Path, tmp_path: Path) -> None:
+    """Each with its own would not compare: a weak model finds more positives in the pool."""
+    folder = tmp_path / "run"
+    shutil.copytree(compared, folder)
+    results = []
+    for number, place in enumerate((folder, folder / "compare/ncpu", folder / "compare/nnpu")):
+        result = json.loads((place / "result.json").read_text())
+        prior = {"value": 0.3 + 0.1 * number, "low": None, "high": None, "origin": "given"}
+        results.append({**result, "prior": {**prior, "notes": []}})
+    rows = comparison_rows(folder, results)[1:]
+    assert [row["pu"]["figures"]["prior"]["value"] for row in rows] == [0.3, 0.3]
+    for row, result in zip(rows, results[1:], strict=True):
+        own, shared = (each["pu"]["figures"]["recall"] for each in (result, row))
+        assert own == shared, "only what rests on the prior changes"
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_getting_a_set_fetches_it_once(miniature: Site, tmp_path: Path) -> None:
     assert first == second
     assert first.exit_code == 0
     assert first.out == f"good: {tmp_path / 'items.bin'}\n"
-    assert first.err == ""
+    assert first.err == "getting miniature ...\n"
     assert len(miniature.asked) == 1
     assert call("data", "check", "miniature", "--root", tmp_path, "--quiet").out == ""
 

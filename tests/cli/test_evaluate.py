@@ -35,7 +35,7 @@ def test_without_labels_it_tells_what_the_run_found(trained: Path) -> None:
     shown = call("evaluate", trained)
     assert shown.exit_code == 0
     assert "Without negatives, from held-out P and U" in shown.out
-    assert f"{result['pu']['figures']['proxy_auc']['value']:.3f}" in shown.out
+    assert f"{result['pu']['figures']['proxy_auc']['value']:.1%}" in shown.out
 
 
 def test_figures_that_are_missing_leave_their_reason(trained: Path) -> None:
@@ -50,10 +50,10 @@ def test_figures_that_are_missing_leave_their_reason(trained: Path) -> None:
         assert figures[name].missing == figures["precision"].missing
 
 
-def test_metrics_are_those_of_the_decisions_in_the_file(trained: Path, tmp_path: Path) -> None:
-    truth = write_truth(tmp_path / "truth.csv", trained)
-    told = json.loads(call("evaluate", trained, "--labels", truth, "--json").out)
-    rows = items_of(trained)
+def test_metrics_are_those_of_the_decisions_in_the_file(cross_fitted: Path, tmp_path: Path) -> None:
+    truth = write_truth(tmp_path / "truth.csv", cross_fitted)
+    told = json.loads(call("evaluate", cross_fitted, "--labels", truth, "--json").out)
+    rows = items_of(cross_fitted)
     assert (told["listed"], told["matched"]) == (len(rows), len(rows))
     hits = sum(is_red(row["item"]) and row["decision"] == "positive" for row in rows)
     called = sum(row["decision"] == "positive" for row in rows)
@@ -85,21 +85,27 @@ def test_tables_of_any_spreadsheet_will_do(
     assert call("evaluate", trained, "--labels", other, "--json") == expected
 
 
-def test_items_that_the_run_does_not_know_are_counted(trained: Path, tmp_path: Path) -> None:
-    truth = write_truth(tmp_path / "truth.csv", trained)
+def test_items_that_the_run_does_not_know_are_counted(cross_fitted: Path, tmp_path: Path) -> None:
+    truth = write_truth(tmp_path / "truth.csv", cross_fitted)
     truth.write_text(truth.read_text() + "elsewhere/1.png,positive\n")
-    count = len(items_of(trained))
-    shown = call("evaluate", trained, "--labels", truth)
+    count = len(items_of(cross_fitted))
+    shown = call("evaluate", cross_fitted, "--labels", truth)
     assert f"{count} of {count + 1} labelled items are in scores.csv." in shown.err
     assert "Against truth.csv" in shown.out
-    assert call("evaluate", trained, "--labels", truth, "--quiet").err == ""
+    assert call("evaluate", cross_fitted, "--labels", truth, "--quiet").err == ""
 
 
-def test_labels_of_one_class_leave_the_auc_open(trained: Path, tmp_path: Path) -> None:
-    item = items_of(trained)[0]["item"]
+def test_labels_of_one_class_leave_the_auc_open(cross_fitted: Path, tmp_path: Path) -> None:
+    item = items_of(cross_fitted)[0]["item"]
     (tmp_path / "truth.csv").write_text(f"item,label\n{item},positive\n")
-    told = json.loads(call("evaluate", trained, "--labels", tmp_path / "truth.csv", "--json").out)
-    assert told["test"]["auc"] is None
+    outcome = call("evaluate", cross_fitted, "--labels", tmp_path / "truth.csv", "--json")
+    assert json.loads(outcome.out)["test"]["auc"] is None
+
+
+def test_items_that_were_trained_on_are_no_evidence(trained: Path, tmp_path: Path) -> None:
+    truth = write_truth(tmp_path / "truth.csv", trained)
+    outcome = call("evaluate", trained, "--labels", truth)
+    assert_refused(outcome, "48 of 60 listed items were trained on", "too few for a figure")
 
 
 @pytest.mark.parametrize(
@@ -147,3 +153,11 @@ def test_damaged_scores_are_told(run: Path, tmp_path: Path, text: str) -> None:
     truth = write_truth(tmp_path / "truth.csv", run)
     (run / "scores.csv").write_text(text)
     assert_refused(call("evaluate", run, "--labels", truth), run / "scores.csv")
+
+
+def test_a_flipped_bit_in_the_split_is_noticed(tmp_path: Path, run: Path) -> None:
+    truth = write_truth(tmp_path / "truth.csv", run)
+    content = bytearray((run / "split.csv").read_bytes())
+    content[len(content) // 2] ^= 1
+    (run / "split.csv").write_bytes(content)
+    assert_refused(call("evaluate", run, "--labels", truth), "split.csv does not have the checksum")

@@ -5,7 +5,9 @@ import torch
 
 from tests.cli.command import assert_refused, call, fit
 
-NOWHERE = ("-p", "no-such-folder", "-u", "no-such-folder", "--quiet")
+EMPTY = str(Path(__file__).parent)
+"""A folder without images: whoever looks into it says so."""
+NOWHERE = ("-p", EMPTY, "-u", EMPTY, "--quiet")
 
 
 @pytest.mark.parametrize(

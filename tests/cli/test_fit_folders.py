@@ -118,19 +118,19 @@ def test_a_degenerate_model_rings_until_it_is_accepted(tmp_path: Path) -> None:
     words = (*folders, *TINY, *learning, "--epochs", "4", "--quiet")
     refused = call("fit", *words)
     assert refused.exit_code == 3
-    assert "Degenerate model: The model calls 0.00% of the unlabelled" in refused.err
+    assert "Degenerate model: Of the 20 unlabelled items" in refused.err
     assert "--allow-degenerate" in refused.err
     assert set(contents(run)) >= FILES
     accepted = call("fit", *words, "--allow-degenerate")
     assert accepted.exit_code == 0
-    assert "Warning: The model calls 0.00% of the unlabelled" in accepted.err
+    assert "Warning: Of the 20 unlabelled items" in accepted.err
     for_machines = call("fit", *words, "--json")
     assert for_machines.exit_code == 3
     assert json.loads(for_machines.out)["pu"]["degenerate"] in refused.err
-    assert "The model calls 0.00%" in call("evaluate", run).err
+    assert "the model calls 0 positive, which is nothing" in call("evaluate", run).err
     ranked = call("rank", run, data / "U", "-o", tmp_path / "ranked.csv")
     assert ranked.exit_code == 0
-    assert "Warning: The model calls 0.00%" in ranked.err
+    assert "Warning: Of the 20 unlabelled items" in ranked.err
 
 
 def test_ncpu_trains_on_folders_and_tells_that_it_needs_no_prior(

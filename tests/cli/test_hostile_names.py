@@ -90,8 +90,8 @@ def test_a_ranking_gives_every_name_back_and_no_formula(hostile: Path, hostile_r
     finally:
         (hostile / "U" / "broken\x1b[2J.png").unlink()
     assert outcome.exit_code == 0, outcome.err
-    cells = names_in(output, "path")
-    there = [path.relative_to(hostile / "U").as_posix() for path in hostile.glob("U/**/*.png")]
+    cells = names_in(output, "item")
+    there = [path.relative_to(hostile).as_posix() for path in hostile.glob("U/**/*.png")]
     assert sorted(original_name(name_in_cell(cell)) for cell in cells) == sorted(there)
     assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
     assert "broken\\x1b[2J.png" in outcome.err

@@ -40,7 +40,7 @@ def test_ranking_the_table_again_gives_the_scores_of_the_run(place: Path) -> Non
     outcome = call("rank", place / "run", place / "houses.csv", "-o", place / "ranked.csv")
     assert outcome.exit_code == 0, outcome.err
     assert "columns that were not used: serial" in outcome.err
-    ranked = scores_in(place / "ranked.csv", "path")
+    ranked = scores_in(place / "ranked.csv", "item")
     trained = scores_in(place / "run" / "scores.csv", "item")
     assert len(trained) == 90
     np.testing.assert_allclose([ranked[name] for name in trained], list(trained.values()), 1e-5)
@@ -71,7 +71,7 @@ def test_unknown_values_are_counted_and_wrong_cells_are_skipped(
     assert outcome.exit_code == 0, outcome.err
     assert "Column 'town': 2 rows hold values that the model does not know" in outcome.err
     assert "house 7: it cannot be used: line 9, column 'area' holds 'large'" in outcome.err
-    assert len(scores_in(tmp_path / "ranked.csv", "path")) == 39
+    assert len(scores_in(tmp_path / "ranked.csv", "item")) == 39
 
 
 def test_a_table_without_a_column_or_of_another_kind_is_refused(

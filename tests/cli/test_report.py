@@ -13,14 +13,15 @@ def test_the_page_is_written_again_and_its_place_is_told(run: Path) -> None:
     assert (run / "report.html").exists()
 
 
-def test_true_labels_stand_beside_the_estimates(run: Path, tmp_path: Path) -> None:
+def test_true_labels_stand_beside_the_estimates(cross_fitted: Path, tmp_path: Path) -> None:
+    run = cross_fitted
     before = (run / "report.html").read_text()
     assert "Estimate and truth" not in before
     with (run / "scores.csv").open(newline="") as file:
         items = [row["item"] for row in csv.DictReader(file)]
     labels = tmp_path / "truth.csv"
     lines = [
-        f"{item},{'positive' if place < 7 else 'negative'}" for place, item in enumerate(items)
+        f"{item},{'positive' if place < 20 else 'negative'}" for place, item in enumerate(items)
     ]
     labels.write_text("\n".join(["item,label", *lines]))
     told = json.loads(call("report", run, "--labels", labels, "--json").out)

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from onesided.storage.lock import alone
-from tests.cli.command import assert_refused, call, contents, fit
+from tests.cli.command import assert_refused, call, contents, fit, unlisted
 from tests.cli.pictures import draw
 
 
 @pytest.fixture
 def unfinished(run: Path) -> Path:
     """A run that was stopped after its last epoch: trained, and not evaluated."""
-    (run / "result.json").unlink()
+    (unlisted(run) / "result.json").unlink()
     return run
 
 
@@ -51,14 +51,14 @@ def test_exchanged_held_out_pictures_do_not_give_other_figures_silently(
     # A folder of a version that kept no hash of them cannot know, and goes on.
     manifest = json.loads((run / "manifest.json").read_text())
     assert len(manifest.pop("held_out_hash")) == 64
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    (unlisted(run) / "manifest.json").write_text(json.dumps(manifest))
     assert fit(data, run).exit_code == 0
 
 
 def test_a_finished_run_of_before_there_were_rules_is_shown(data: Path, run: Path) -> None:
     result = json.loads((run / "result.json").read_text())
     del result["threshold_rule"]
-    (run / "result.json").write_text(json.dumps(result))
+    (unlisted(run) / "result.json").write_text(json.dumps(result))
     assert fit(data, run).exit_code == 0
 
 
@@ -206,7 +206,7 @@ def test_a_damaged_file_is_named_with_the_way_out(
 
 
 def test_a_result_that_lacks_its_content_is_told(run: Path) -> None:
-    (run / "result.json").write_text('{"method": "ce"}')
+    (unlisted(run) / "result.json").write_text('{"method": "ce"}')
     assert_refused(call("evaluate", run), run / "result.json", "lacks 'seed'")
 
 

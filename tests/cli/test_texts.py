@@ -49,10 +49,10 @@ def test_a_folder_of_texts_is_ranked_with_the_scores_of_the_run(
     words = ("rank", folders / "run", folders / "U", "-o", tmp_path / "r.csv", "--page", page)
     outcome = call(*words)
     assert outcome.exit_code == 0, outcome.err
-    ranked = scores_in(tmp_path / "r.csv", "path")
+    ranked = scores_in(tmp_path / "r.csv", "item")
     trained = scores_in(folders / "run" / "scores.csv", "item")
     assert len(ranked) == len(trained) == 120
-    again = [ranked[name.removeprefix("U/")] for name in trained]
+    again = [ranked[name] for name in trained]
     np.testing.assert_allclose(again, list(trained.values()), 1e-5)
     assert HOSTILE not in page.read_text()
     assert "says visitor" in page.read_text()
@@ -66,7 +66,8 @@ def test_a_model_of_texts_refuses_other_folders(folders: Path, tmp_path: Path) -
 
 
 def test_a_column_is_read_as_text_on_request(tmp_path: Path) -> None:
-    rows = [[row[0], row[2], f"S{number}"] for number, row in enumerate(mixed_rows(60))]
+    towns = enumerate(mixed_rows(60))
+    rows = [[row[0], f"{row[2]} {number}", f"S{number}"] for number, row in towns]
     table = write_table(tmp_path / "towns.csv", rows, ("label", "Town", "serial"))
     words = ("fit", "--table", table, "-o", tmp_path / "run", "--text", "town", *TINY)
     outcome = call(*words, "--allow-degenerate")

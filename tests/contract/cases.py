@@ -53,6 +53,8 @@ CASES = [
     Case("wsc", {"variant": "ncpu-paper"}),
     Case("wsc", {"transition": "known", "known_prior": 0.4}),
     Case("lagam", {"neighbours_from": 1}),
+    Case("pusb", {"order": "ratio"}),
+    Case("elkan-noto", {"learner": "forest", "training": "weighted", "trees": 5}),
     *(
         Case(name, {"alignment": "robust"})
         for name in METHODS

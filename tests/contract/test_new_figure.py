@@ -17,7 +17,7 @@ from onesided.metrics.registry import FIGURES, Entry
 from onesided.metrics.words import value_text
 from onesided.report.page import render
 from onesided.report.runfiles import RunFiles
-from onesided.run.compare import comparison_rows
+from onesided.run.compare import kept_of
 from onesided.run.folder import read_result
 from onesided.run.prior import PriorUsed
 from onesided.run.scored import Scored, entries_at, figures_at
@@ -77,7 +77,7 @@ def test_it_is_in_the_terminal(result: dict[str, Any]) -> None:
 
 
 def test_it_is_in_the_comparison_of_methods(result: dict[str, Any]) -> None:
-    rows = comparison_rows([result])
+    rows = [kept_of(result)]
     assert LABEL in printed(comparison_table(rows))
     page = render(RunFiles("run", {"method": "ce"}, comparison=tuple(rows)))
     assert f'<th scope="col">{LABEL}</th>' in page

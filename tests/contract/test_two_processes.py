@@ -44,6 +44,7 @@ def together(in_two_processes: TwoProcesses) -> Found:
 
 @pytest.mark.ddp
 @pytest.mark.parametrize("case", GRADIENT_CASES, ids=str)
+@pytest.mark.slow
 def test_two_processes_equal_one(case: Case, together: Found) -> None:
     alone = _trained(case)
     for rank, everything in enumerate(together):

@@ -15,6 +15,7 @@ from tests.run.mixed_tables import mixed_rows, write_table
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     *("README.md", "docs/quickstart.md", "docs/faq.md", "docs/evaluation.md"),
+    "docs/review.md",
     "benchmarks/README.md",
 ]
 
@@ -83,7 +84,7 @@ def test_the_quickstart_works_from_top_to_bottom(
         outcome = call(*words, *extra)
         assert outcome.exit_code == 0, (line, outcome.err)
     ranked = Path("ranked.csv").read_text().splitlines()
-    assert ranked[0] == "path,score,rank,decision"
+    assert ranked[0] == "item,score,rank,decision"
     assert len(ranked) == 101
     assert "labelled items" in Path("runs/first/report.html").read_text()
     assert "nnPU on the features" in Path("runs/compared/report.html").read_text()

@@ -6,6 +6,8 @@ import threading
 from pathlib import Path
 from types import FrameType
 
+import pytest
+
 import onesided
 from tests.cli.command import call
 from tests.cli.pictures import draw_data
@@ -57,6 +59,7 @@ def test_one_training_walks_the_path_that_the_page_describes(tmp_path: Path) -> 
     assert [hop for hop in path if hop in hops] == hops
 
 
+@pytest.mark.slow
 def test_a_search_walks_the_path_that_the_page_describes(tmp_path: Path) -> None:
     data, hops = draw_data(tmp_path / "data"), described(SEARCH_HOP)
     assert len(hops) >= 8

@@ -5,11 +5,24 @@ import re
 import pytest
 
 from benchmarks import (
+    audit,
+    big_table,
     busy,
+    calibration,
+    cifar,
+    claims_real,
+    cluster,
     coverage,
     embedding,
+    engines,
     harvey,
+    maps,
     panel_page,
+    readme,
+    regions,
+    review,
+    selection,
+    serve,
     step,
     tables,
     threshold_rules,
@@ -17,8 +30,7 @@ from benchmarks import (
 )
 from benchmarks.command import REPOSITORY, paper_figures
 from benchmarks.names import read_content
-from benchmarks.performance import PAGE
-from benchmarks.performance import page as performance_page
+from benchmarks.performance import PAGES as PERFORMANCE
 from onesided.jobs.bench import claims_text
 
 DOCS, RESULTS = REPOSITORY / "docs", REPOSITORY / "benchmarks" / "results"
@@ -29,6 +41,8 @@ PAGES = sorted(path.stem for path in (DOCS / "benchmarks").glob("*.md"))
 def made_anew(name: str, written: str) -> str:
     if name == "claims":
         return claims_text("ncpu", RESULTS / "bench")
+    if name == "cluster":
+        return cluster.page(*(read_content(RESULTS / f"{one}.json") for one in cluster.SOURCES))
     content = read_content(RESULTS / f"{name}.json")
     if name == "harvey":
         return harvey.page(content)
@@ -36,7 +50,23 @@ def made_anew(name: str, written: str) -> str:
         return panel_page.page(content, content["title"])
     if name == "threshold_rules":
         return threshold_rules.page(content)
-    plain = {"busy": busy, "coverage": coverage, "embedding": embedding, "views": views}
+    plain = {
+        "audit": audit,
+        "big_table": big_table,
+        "busy": busy,
+        "calibration": calibration,
+        "cifar": cifar,
+        "claims_real": claims_real,
+        "coverage": coverage,
+        "embedding": embedding,
+        "engines": engines,
+        "maps": maps,
+        "regions": regions,
+        "review": review,
+        "selection": selection,
+        "serve": serve,
+        "views": views,
+    }
     if name in plain:
         return str(plain[name].page(content))
     header = HEADER.match(written)
@@ -52,6 +82,14 @@ def test_a_page_of_numbers_is_what_its_result_file_says(name: str) -> None:
     assert written == made_anew(name, written), "write it again with the command in its first lines"
 
 
-def test_the_page_on_speed_is_what_the_result_files_say() -> None:
-    written = (DOCS / PAGE).read_text(encoding="utf-8")
-    assert written == performance_page(), "run python -m benchmarks.performance"
+@pytest.mark.parametrize("name", PERFORMANCE)
+def test_pages_on_results_and_cost_are_what_the_result_files_say(name: str) -> None:
+    written = (DOCS / name).read_text(encoding="utf-8")
+    assert written == PERFORMANCE[name](), "run python -m benchmarks.performance"
+
+
+def test_the_table_of_the_readme_is_what_the_panel_measured() -> None:
+    written = readme.README.read_text(encoding="utf-8")
+    assert "the default against" in written
+    again = readme.with_table(written, read_content(readme.RESULT))
+    assert written == again, "run python -m benchmarks.readme"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onesided import PUClassifier
-from onesided.core.errors import OnesidedError
+from onesided.core.errors import ConfigError, DataError, OnesidedError
 from tests.estimator.clouds import TINY, two_clouds, two_greys
 
 CLOUDS, GREYS = two_clouds(60), two_greys()
@@ -168,3 +168,14 @@ def test_a_saved_estimator_that_was_damaged_is_refused(
     name, content = case
     (tmp_path / "saved" / name).write_text(content)
     refused(lambda: PUClassifier.load(tmp_path / "saved"))
+
+
+def test_integers_that_no_float_holds_are_refused() -> None:
+    huge = [[10**400] * 3] * 60
+    y = np.arange(60) < 20
+    with pytest.raises(DataError, match="Features must be numbers"):
+        PUClassifier(method="linear").fit(huge, y)
+    with pytest.raises(DataError, match="sample_weight"):
+        PUClassifier(method="linear").fit(np.eye(60), y, sample_weight=[10**400] * 60)
+    with pytest.raises(ConfigError, match="The prior is"):
+        PUClassifier(method="nnpu", prior=10**400).fit(np.eye(60), y)

@@ -153,13 +153,15 @@ def test_a_forest_has_feature_importances(forest: PUClassifier) -> None:
     assert importances[:3].min() > importances[3:].max()
 
 
-def test_a_network_has_no_importances_not_even_those_of_an_earlier_forest(
-    forest: PUClassifier,
-) -> None:
+def test_importances_are_those_of_the_last_fit(forest: PUClassifier) -> None:
     problem = two_clouds()
     retrained = copy.deepcopy(forest).set_params(method="ce", epochs=1, settings=TINY)
-    assert hasattr(retrained, "feature_importances_")
-    assert not hasattr(retrained.fit(problem.X, problem.y), "feature_importances_")
+    retrained.fit(problem.X, problem.y)
+    of_network = retrained.feature_importances_
+    assert of_network.shape == (6,)
+    assert not np.array_equal(of_network, forest.feature_importances_)
+    retrained.fit(problem.X[:, ::-1], problem.y)
+    assert not np.array_equal(of_network, retrained.feature_importances_)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,16 @@ SINGLE_PRECISION = (
     "bit on the place of a row in its batch; the check asks for more digits than that has."
 )
 NO_WEIGHTS = (
-    "No method weighs samples: weights that differ are refused, where the check expects another "
+    "CE cannot weigh samples: weights that differ are refused, where the check expects another "
     "model, or another sentence."
+)
+REPEATED_ROWS = (
+    "A sample of weight two counts twice in the loss. A sample that is there twice also counts "
+    "twice in folds and figures, and in the scale of its features."
+)
+CHOSEN_THRESHOLD = (
+    "After a search the threshold calls as many samples positive as the estimated prior says; the "
+    "check expects the more probable of two classes."
 )
 CONTRADICTIONS = {
     "check_sample_weights_pandas_series": OTHER_LABELS,
@@ -36,6 +44,17 @@ CONTRADICTIONS = {
     "check_classifiers_classes": "The check's labels are words, of which none means unlabelled.",
     "check_methods_sample_order_invariance": SINGLE_PRECISION,
     "check_methods_subset_invariance": SINGLE_PRECISION,
+}
+CONTRADICTIONS_OF_A_SEARCH = {
+    **{name: reason for name, reason in CONTRADICTIONS.items() if reason == OTHER_LABELS},
+    "check_sample_weight_equivalence_on_dense_data": REPEATED_ROWS,
+    "check_sample_weight_equivalence_on_sparse_data": REPEATED_ROWS,
+    "check_classifiers_classes": CONTRADICTIONS["check_classifiers_classes"],
+    "check_classifiers_train": CHOSEN_THRESHOLD,
+    "check_classifiers_one_label_sample_weights": (
+        "With weights of zero for all unlabelled samples there is nothing to learn from, and that "
+        "is said in other words than the check looks for."
+    ),
 }
 # The checks train on ten samples and fewer, which people are warned off by default.
 TRAINED_IN_NO_TIME = PUClassifier(
@@ -54,6 +73,20 @@ TRAINED_IN_NO_TIME = PUClassifier(
     [TRAINED_IN_NO_TIME], expected_failed_checks=lambda estimator: CONTRADICTIONS
 )
 def test_scikit_learns_checks_hold(
+    estimator: PUClassifier, check: Callable[[PUClassifier], None]
+) -> None:
+    check(estimator)
+
+
+# In a second there is time for linear models alone.
+SEARCHED_IN_NO_TIME = PUClassifier(budget="1s", min_positives=1)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
+    [SEARCHED_IN_NO_TIME], expected_failed_checks=lambda estimator: CONTRADICTIONS_OF_A_SEARCH
+)
+def test_scikit_learns_checks_hold_for_the_default(
     estimator: PUClassifier, check: Callable[[PUClassifier], None]
 ) -> None:
     check(estimator)

@@ -69,7 +69,7 @@ def test_a_data_frames_names_go_with_the_model_to_the_command(tmp_path: Path) ->
     done = call("rank", tmp_path / "run", tmp_path / "turned.csv", "-o", ranked, "--quiet")
     assert done.exit_code == 0, done.err
     with ranked.open(newline="") as table:
-        stored = {int(row["path"]): float(row["score"]) for row in csv.DictReader(table)}
+        stored = {int(row["item"]): float(row["score"]) for row in csv.DictReader(table)}
     scores = fitted.predict_proba(frame)[:, 1]
     assert stored == pytest.approx(dict(enumerate(scores)), rel=1e-5)
     # Images have no names of columns, whatever was fitted before.
@@ -117,6 +117,7 @@ def test_folders_that_hold_no_model_or_a_damaged_one_are_refused(
     with pytest.raises(DataNotFound, match=r"model\.json"):
         PUClassifier.load(tmp_path)
     fitted.save(tmp_path / "run")
+    (tmp_path / "run" / "checksums.txt").unlink()  # it would be the first to say so
     (tmp_path / "run" / "estimator.json").write_text('{"parameters": {}, "other": 1}')
     with pytest.raises(CheckpointError, match=r"estimator\.json is damaged"):
         PUClassifier.load(tmp_path / "run")
@@ -138,7 +139,7 @@ def test_the_command_ranks_with_what_python_saved(tmp_path: Path) -> None:
     done = call("rank", tmp_path / "run", data / "U", "-o", ranked, "--quiet")
     assert done.exit_code == 0, done.err
     with ranked.open(newline="") as table:
-        stored = {Path(row["path"]).name: float(row["score"]) for row in csv.DictReader(table)}
+        stored = {Path(row["item"]).name: float(row["score"]) for row in csv.DictReader(table)}
     scores = fitted.predict_proba(files[1])[:, 1]
     assert stored == pytest.approx({path.name: s for path, s in zip(files[1], scores, strict=True)})
 

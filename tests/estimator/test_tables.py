@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from onesided import PUClassifier
-from onesided.core.errors import DataError
+from onesided.core.errors import ConfigError, DataError
 from onesided.estimator import tables
 from onesided.estimator.inputs import holds_paths
 from onesided.estimator.tables import holds_texts
@@ -83,7 +83,7 @@ def test_the_command_ranks_a_file_as_python_scores_the_frame(
     table = write_table(tmp_path / "houses.csv", rows)
     outcome = call("rank", tmp_path / "saved", table, "-o", tmp_path / "ranked.csv")
     assert outcome.exit_code == 0, outcome.err
-    ranked = pd.read_csv(tmp_path / "ranked.csv").set_index("path")["score"]
+    ranked = pd.read_csv(tmp_path / "ranked.csv").set_index("item")["score"]
     scores = fitted.predict_proba(frame_of(rows))[:, 1]
     names = [row[1] for row in rows]
     np.testing.assert_allclose(ranked.loc[names].to_numpy(), scores, rtol=1e-5)
@@ -228,8 +228,28 @@ def test_weights_that_differ_are_refused_and_equal_ones_say_nothing() -> None:
     fitted = quick(epochs=1).fit(problem.X, problem.y, sample_weight=np.full(120, 2.0))
     same = quick(epochs=1).fit(problem.X, problem.y)
     np.testing.assert_array_equal(fitted.predict_proba(problem.X), same.predict_proba(problem.X))
-    with pytest.raises(DataError, match="'ce' cannot weigh samples"):
+    able = "auto, linear, forest, boosting, average"
+    with pytest.raises(ConfigError, match=f"CE cannot weigh samples.*{able}"):
         quick().fit(problem.X, problem.y, sample_weight=np.arange(120))
+    with pytest.raises(DataError, match="every positive sample is zero"):
+        quick().fit(problem.X, problem.y, sample_weight=1 - problem.y)
+
+
+def test_a_weight_says_how_much_a_sample_teaches() -> None:
+    problem = two_clouds()
+    weights = np.random.default_rng(0).integers(1, 9, len(problem.y)).astype(float)
+    plain, weighed = (
+        PUClassifier(settings={"method": {"candidates": ["linear"]}}).fit(
+            problem.X, problem.y, sample_weight=given
+        )
+        for given in (None, weights)
+    )
+    assert not np.array_equal(plain.pool_scores_, weighed.pool_scores_)
+    assert weighed.result_["n_unlabelled"] == plain.result_["n_unlabelled"]
+    with pytest.raises(ConfigError, match="nnpu cannot weigh samples"):
+        PUClassifier(settings={"method": {"also": ["nnpu"]}}).fit(
+            problem.X, problem.y, sample_weight=weights
+        )
 
 
 def test_shuffling_a_column_that_matters_costs_more_than_one_of_noise(
@@ -250,3 +270,38 @@ def test_a_forest_tells_the_importance_of_columns_not_of_places(
     assert forest.feature_importances_.shape == (6,)
     assert forest.feature_importances_[list(HEAD[2:]).index("serial")] == 0
     assert forest.feature_importances_.sum() > 0.5
+
+
+def linear(**parameters: Any) -> PUClassifier:  # noqa: ANN401
+    settings = {"method": {"candidates": ["linear"]}}
+    return PUClassifier(settings=settings, **parameters)
+
+
+def test_a_search_tells_how_much_its_model_relies_on_each_column(
+    rows: list[list[str]], labels: np.ndarray
+) -> None:
+    frame = frame_of(rows)
+    found = linear().fit(frame, labels)
+    importances = found.feature_importances_
+    assert importances.shape == (len(frame.columns),)
+    by_name = dict(zip(frame.columns, importances, strict=True))
+    assert by_name["serial"] == 0, "it names the rows and was left out"
+    assert max(by_name.values()) > 0.01
+    np.testing.assert_array_equal(importances, found.feature_importances_)
+
+
+def test_where_there_are_no_columns_there_are_no_importances() -> None:
+    others = ("roof", "tree", "lake", "hill", "road", "wall", "gate")
+    texts = [
+        f"{'fire smoke' if row % 2 else 'blue garden'} {others[row % 7]} {others[row % 5]}"
+        for row in range(60)
+    ]
+    found = linear().fit(texts, np.arange(60) % 4 == 1)
+    assert not hasattr(found, "feature_importances_")
+
+
+def test_a_word_for_a_gap_may_mean_unlabelled() -> None:
+    problem = two_clouds()
+    words = np.where(problem.y == 1, "yes", "?")
+    found = linear(positive="yes", unlabelled="?").fit(problem.X, words)
+    assert found.classes_.tolist() == ["not yes", "yes"]

@@ -11,7 +11,10 @@ from tests.geo.fakes import write_geotiff_scene
 
 FUNCTIONS = (
     *("fit", "evaluate", "rank", "estimate_prior", "embed", "map_buildings", "PUClassifier"),
+    *("audit_draw", "audit_estimate", "ReviewSession", "export"),
 )
+ENDLESS = ("serve",)
+"""Without an example, because they run until somebody stops them."""
 
 
 @pytest.fixture
@@ -28,6 +31,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("workplace")
+@pytest.mark.slow
 def test_the_examples_do_what_they_say_one_after_the_other() -> None:
     for name in FUNCTIONS:
         found = doctest.DocTestFinder(recurse=False).find(getattr(onesided, name), name)
@@ -39,7 +43,7 @@ def test_the_examples_do_what_they_say_one_after_the_other() -> None:
 
 
 def test_everything_exported_is_there_and_says_what_it_does() -> None:
-    assert {*FUNCTIONS, "__version__"} == set(onesided.__all__)
-    assert all(getattr(onesided, name).__doc__ for name in FUNCTIONS)
+    assert {*FUNCTIONS, *ENDLESS, "__version__"} == set(onesided.__all__)
+    assert all(getattr(onesided, name).__doc__ for name in (*FUNCTIONS, *ENDLESS))
     with pytest.raises(AttributeError, match="has no attribute 'magic'"):
         onesided.magic  # noqa: B018

@@ -23,7 +23,7 @@ def test_text_is_escaped_and_markup_is_not() -> None:
 
 
 def test_what_was_not_given_is_an_error_and_not_an_empty_place() -> None:
-    with pytest.raises(UndefinedError, match="'groups' is undefined"):
+    with pytest.raises(UndefinedError, match="is undefined"):
         render("report/web/galleries.html")
 
 

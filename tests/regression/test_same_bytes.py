@@ -44,6 +44,7 @@ def in_a_process_of_its_own(name: str, folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", RUNS)
+@pytest.mark.slow
 def test_a_run_gives_the_model_and_the_scores_it_always_gave(name: str, tmp_path: Path) -> None:
     before, now = recorded["runs"][name], in_a_process_of_its_own(name, tmp_path / "run")
     if machine() == recorded["machine"]:

@@ -199,10 +199,9 @@ def make_hostile(run: Path) -> None:
     def spoil(result: dict[str, Any]) -> None:
         for key in ("method", "variant", "data", "device", "precision"):
             result[key] = HOSTILE
-        result["skipped"] = [[HOSTILE, HOSTILE], HOSTILE]
-        result["scenario"] = HOSTILE
+        result["skipped"] = [[HOSTILE, HOSTILE], [HOSTILE]]
         result["logs"] = {HOSTILE: {"title": HOSTILE, "note": HOSTILE}}
-        result["warnings"] = [HOSTILE, {HOSTILE: HOSTILE}]
+        result["warnings"] = [HOSTILE, f"{HOSTILE}: {HOSTILE}"]
         result["prior"]["origin"] = HOSTILE
         result["pu"]["degenerate"] = HOSTILE
         result["pu"]["figures"]["recall"] |= {"label": HOSTILE, "assumes": HOSTILE}

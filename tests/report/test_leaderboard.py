@@ -28,7 +28,8 @@ def test_a_row_has_its_figures_and_the_winner_is_marked() -> None:
     assert "2, given up" in found
     assert "5, given up" not in found
     assert "9 models were tried" in found
-    assert "lowered by 0.012" in found
+    assert "lowered by 1.2 percentage points" in found
+    assert "81.2%" in found
 
 
 def test_a_run_of_one_method_has_none() -> None:

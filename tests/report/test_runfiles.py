@@ -175,7 +175,7 @@ def test_thumbnails_of_a_wrong_shape_are_left_out_and_named(
     change_arrays(run, lambda arrays: arrays.update({key: value}))
     files = read_run(run)
     assert list(files.thumbnails) == ["threshold", "bottom", "doubted"]
-    assert "report.npz: top should hold uint8 images" in files.notes[0]
+    assert "the pictures of the group top are left out" in files.notes[0]
 
 
 @pytest.mark.parametrize("roles", [np.zeros(3, int), np.zeros(1500), np.array(0)])
@@ -183,7 +183,7 @@ def test_an_embedding_of_a_wrong_shape_is_left_out_and_named(run: Path, roles: n
     change_arrays(run, lambda arrays: arrays.update(embedding_role=roles))
     files = read_run(run)
     assert files.embedding is None
-    assert "embedding should be (m, 2)" in files.notes[0]
+    assert "the picture of items as points is left out" in files.notes[0]
 
 
 def test_points_that_are_nowhere_are_not_drawn(run: Path) -> None:

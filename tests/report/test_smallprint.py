@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from onesided.core.duration import duration
 from onesided.report.runfiles import RunFiles
-from onesided.report.smallprint import MOST_ROWS, about, duration, skipped
+from onesided.report.smallprint import MOST_ROWS, about, skipped
 from tests.report.fake_run import HOSTILE, fake_manifest, fake_result
 
 RESULT = fake_result(0.093)

@@ -42,9 +42,9 @@ def test_what_is_held_out_decides_nothing_about_the_encoder(tmp_path: Path) -> N
     before = encode(build_problem(settings(), loaded(tmp_path, rows)))
     assert before.split.held_out is not None
     held_out = set(before.split.held_out.names)
-    for row in rows:
-        if row[1] in held_out:
-            row[2], row[3], row[6] = "Atlantis", "1000", "roof storm " * 9
+    for number, row in enumerate(rows):
+        if row[1] in held_out:  # no two alike: copies would be held out together
+            row[2], row[3], row[6] = "Atlantis", f"{1000 + number}", "roof storm " * 9
     after = encode(build_problem(settings(), loaded(tmp_path, rows)))
     assert before.data.encoder is not None
     assert after.data.encoder is not None

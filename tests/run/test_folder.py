@@ -166,3 +166,11 @@ def test_one_command_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
                 another.submit(work).result()
         another.submit(work).result()
     assert not list((tmp_path / "run").iterdir()), "a lock leaves nothing behind"
+
+
+def test_what_a_kill_left_of_a_fold_is_removed_by_the_next_start(tmp_path: Path) -> None:
+    part = tmp_path / "search" / "linear" / ".4.npz.4711.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"half of the scores")
+    RunFolder(tmp_path, "mine").claim(overwrite=False)
+    assert not part.exists()

@@ -8,7 +8,7 @@ from torch import nn
 from onesided.data.problem.dataset import PUSplit, Selection
 from onesided.engine.predict import Predictor
 from onesided.run.config import data_config
-from onesided.run.gallery import GROUP_SIZE, save_report_data, thumbnails
+from onesided.run.gallery import GROUP_SIZE, numbers_in_words, save_report_data, thumbnails
 from onesided.run.load import load_data
 from tests.data.image_files import noise
 from tests.run.test_rank import describe
@@ -86,6 +86,17 @@ def test_a_collapsed_network_gets_pictures_and_no_map(
     with np.load(tmp_path / "report.npz", allow_pickle=False) as archive:
         assert "top_images" in archive.files
         assert "embedding" not in archive.files
+
+
+def test_vectors_are_listed_with_their_first_numbers_and_names() -> None:
+    values = Selection(np.arange(16, dtype=np.float32).reshape(2, 8) / 4, np.arange(2))
+    names = [f"column{place}" for place in range(8)]
+    (shown,) = numbers_in_words(values, np.array([1]), names)
+    assert shown.startswith("column0 2, column1 2.25, ")
+    assert "column5 3.25, …" in shown
+    assert "column6" not in shown
+    (plain,) = numbers_in_words(values, np.array([0]), ())
+    assert plain == "0, 0.25, 0.5, 0.75, 1, 1.25, …"
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_scores_are_those_of_the_model_for_the_images(run: Path, items: Path) ->
     scores = predictor.scores(decode_all(found, channels=3, size=(8, 8)).values)
     order = np.argsort(-scores)
     rows = ranked(run, items)
-    assert [row["path"] for row in rows] == [found[row].name for row in order]
+    assert [row["item"] for row in rows] == [f"items/{found[row].name}" for row in order]
     np.testing.assert_allclose([float(row["score"]) for row in rows], scores[order], rtol=1e-8)
     assert ranked(run, items, top=3) == rows[:3]
 
@@ -105,7 +105,7 @@ def test_chunks_change_nothing_but_memory(run: Path, items: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(samples, "CHUNK_ITEMS", 4)
         parts = ranked(run, items)
-    assert [row["path"] for row in parts] == [row["path"] for row in whole]
+    assert [row["item"] for row in parts] == [row["item"] for row in whole]
     np.testing.assert_allclose(
         [float(row["score"]) for row in parts], [float(row["score"]) for row in whole], rtol=1e-6
     )
@@ -153,10 +153,10 @@ def test_a_chunk_without_one_readable_image_does_not_end_the_ranking(
     output = items.parent / "ranked.csv"
     ranking: Ranking = rank_items(run, items, output, tolerate=0.4)
     assert (ranking.items, ranking.written, ranking.skipped) == (6, 6, 4)
-    assert [name for name, _ in ranking.first_skipped] == ["4.png", "5.png", "6.png", "7.png"]
+    assert [name for name, _ in ranking.first_skipped] == [f"items/{n}.png" for n in range(4, 8)]
     assert all("empty" in reason for _, reason in ranking.first_skipped)
     assert ranking.skipped_file is not None
-    assert [row["path"] for row in rows_of(ranking.skipped_file)] == [
+    assert [row["item"] for row in rows_of(ranking.skipped_file)] == [
         name for name, _ in ranking.first_skipped
     ]
     with pytest.raises(DataError, match="4 of 10 images"):
@@ -178,19 +178,19 @@ def test_the_best_come_with_a_picture_of_their_own_size(run: Path, items: Path) 
     write_png(items / "wide.png", seed=77, shape=(100, 600, 3))
     output = items.parent / "ranked.csv"
     ranking = rank_items(run, items, output, tolerate=0, best=11)
-    assert [best.name for best in ranking.best] == [row["path"] for row in rows_of(output)]
+    assert [best.name for best in ranking.best] == [row["item"] for row in rows_of(output)]
     pictures = {best.name: best.picture for best in ranking.best}
     shapes = {name: seen.shape for name, seen in pictures.items() if isinstance(seen, np.ndarray)}
-    assert shapes["wide.png"] == (3, 43, 256)
-    assert shapes["0.png"] == (3, 8, 8)
+    assert shapes["items/wide.png"] == (3, 43, 256)
+    assert shapes["items/0.png"] == (3, 8, 8)
 
 
 def test_a_table_lists_files_anywhere(run: Path, items: Path) -> None:
     table = items.parent / "list.csv"
     lines = ["extra;path", *(f"{number};items/{number}.png" for number in (7, 3, 5))]
     table.write_text("\n".join(lines))
-    of_folder = {f"items/{row['path']}": row["score"] for row in ranked(run, items)}
-    of_table = {row["path"]: row["score"] for row in ranked(run, table)}
+    of_folder = {row["item"]: row["score"] for row in ranked(run, items)}
+    of_table = {row["item"]: row["score"] for row in ranked(run, table)}
     assert set(of_table) == {"items/3.png", "items/5.png", "items/7.png"}
     for name, score in of_table.items():
         assert float(score) == pytest.approx(float(of_folder[name]), rel=1e-6)
@@ -217,7 +217,7 @@ def test_rows_of_numbers_are_ranked_and_gaps_skipped(tmp_path: Path) -> None:
     )
     predictor, _ = load_model(run)
     scores = predictor.scores(np.array([[1, 2], [5, 6]], np.float32))
-    rows = {row["path"]: float(row["score"]) for row in rows_of(tmp_path / "ranked.csv")}
+    rows = {row["item"]: float(row["score"]) for row in rows_of(tmp_path / "ranked.csv")}
     assert rows == {
         "one": pytest.approx(scores[0], rel=1e-8),
         "three": pytest.approx(scores[1], rel=1e-8),
@@ -261,7 +261,7 @@ def test_columns_are_found_by_name_wherever_they_stand(tmp_path: Path, text: str
     notices: list[str] = []
     rank_items(run, table, tmp_path / "ranked.csv", tolerate=0, notify=notices.append)
     scores = load_model(run)[0].scores(np.array([[1, 2], [3, 4]], np.float32))
-    rows = {row["path"]: float(row["score"]) for row in rows_of(tmp_path / "ranked.csv")}
+    rows = {row["item"]: float(row["score"]) for row in rows_of(tmp_path / "ranked.csv")}
     assert rows == pytest.approx({"one": scores[0], "two": scores[1]}, rel=1e-8)
     unused = ["numbers.csv: columns that were not used: note, width."]
     assert notices == (unused if "note" in text else [])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import OnesidedError
-from onesided.run.scored import Scored
+from onesided.run.scored import Scored, entries_at
 
 LABELLED = np.array([True, True, False, False, False])
 PLAIN = Scored(np.array([0.9, 0.8, 0.7, 0.2, 0.1]), LABELLED)
@@ -30,6 +30,32 @@ def test_a_held_out_part_counts_beside_the_folds() -> None:
     assert pair is not None
     assert [part.tolist() for part in pair] == [[0.9, 0.8, 0.6], [0.7, 0.2, 0.1, 0.3]]
     assert both.unlabelled.tolist() == [0.7, 0.2, 0.1, 0.3]
+
+
+def warned(trained: int, held_out: int, fold: np.ndarray | None = None) -> list[str]:
+    """Warnings where so many of 800 trained and of 200 held-out pool items are called."""
+    sizes, called = (800, 200), (trained, held_out)
+    pools = [
+        np.where(np.arange(size) < many, 0.9, 0.1) for size, many in zip(sizes, called, strict=True)
+    ]
+    parts = [np.concatenate([np.full(50, 0.9), pool]) for pool in pools]
+    labelled = [np.arange(len(part)) < 50 for part in parts]
+    scored = Scored(parts[0], labelled[0], parts[1], labelled[1], fold=fold)
+    warnings: list[str] = entries_at(scored, 0.5, None, None)["warnings"]
+    return warnings
+
+
+def test_a_list_that_remembers_its_training_is_told_apart_from_the_figures() -> None:
+    (sentence,) = warned(80, 60)
+    assert "80% of the pool were trained on as unlabelled" in sentence
+    assert "10.0% of those are called positive, of the others 30.0%" in sentence
+    assert "finds fewer positives than recall says" in sentence
+
+
+def test_a_list_like_its_held_out_part_needs_no_word() -> None:
+    assert warned(240, 60) == []
+    assert warned(220, 60) == [], "chance explains it"
+    assert warned(80, 60, fold=np.zeros(850, np.int64)) == [], "no item was scored as trained on"
 
 
 @pytest.mark.parametrize("scored", [PLAIN, FOLDED])

@@ -10,6 +10,7 @@ from pathlib import Path
 from onesided.bench.scale import Scale, read_scale
 from onesided.bench.suite import MEASURED, Row, read_suite
 from onesided.core.config import Settings, merge
+from onesided.data.sources import source_named
 from onesided.methods import METHODS
 from onesided.run.config import RunConfig, data_config
 from onesided.run.presets import prior_of_recipe, recipe_settings
@@ -107,6 +108,8 @@ def _settings(suite: str, row_name: str, data: str, scale_name: str, seed: int) 
     row, scale = _rows(suite)[row_name], read_scale(scale_name)
     recipe = recipe_settings(scale.recipe_of(data), row.method)
     split = scale.data_settings(data, row.counts)
+    if (grouping := source_named(data).paper_grouping) is not None:
+        split["grouping"] = grouping
     if METHODS[row.method].needs.clean:
         split["clean"] = scale.clean_of(data, int(recipe.get("data", {}).get("clean", 100)))
     prior = None

@@ -15,9 +15,9 @@ from onesided.bench.cells import Cell, scale_words
 from onesided.bench.suite import read_suite
 from onesided.core.errors import OnesidedError
 from onesided.run.folder import LOG, REPORT_DATA, RESULT, read_result
-from onesided.run.scored import read_arrays
 from onesided.storage.atomic import read_json, write_json
 from onesided.storage.lock import alone
+from onesided.storage.own_file import read_arrays
 
 Record = dict[str, Any]
 """One cell in a result file."""

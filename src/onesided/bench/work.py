@@ -117,7 +117,7 @@ class Work:
         problem, place = build_problem(config, self._data(config)), check_place(folder)
         with working_in(folder), self.monitor.phase(cell.words) as phase:
             add_origin(folder)
-            watcher = Watcher(step=phase.step, epoch=phase.epoch, embed=phase)
+            watcher = Watcher(step=phase.step, epoch=phase.epoch, embed=phase.embed)
             scale = read_scale(cell.scale)
             run(problem, place, watcher, features=self.output / STORE, log_truth=scale.log_truth)
             _add_facts(folder, problem, cells)

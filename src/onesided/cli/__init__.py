@@ -3,20 +3,28 @@
 import io
 import signal
 import sys
+from typing import Annotated
 
 import typer
 
+from onesided import __version__
+from onesided.cli.answers import answers
+from onesided.cli.audit import audit
 from onesided.cli.bench import bench
 from onesided.cli.data import data
 from onesided.cli.demo import demo
+from onesided.cli.doctor import doctor
 from onesided.cli.embed import embed
 from onesided.cli.evaluate import evaluate
+from onesided.cli.export import export
 from onesided.cli.fit import fit
 from onesided.cli.map import map
 from onesided.cli.methods import methods
 from onesided.cli.prior import prior
 from onesided.cli.rank import rank
 from onesided.cli.report import report
+from onesided.cli.review import review
+from onesided.cli.serve import serve
 from onesided.core.errors import OnesidedError
 from onesided.core.freed_memory import keep_freed_memory
 from onesided.core.threads import wait_passively
@@ -25,17 +33,36 @@ STOPPED = 128 + signal.SIGINT
 
 app = typer.Typer(
     name="onesided",
-    help="A few positives, a big unlabelled pool, a model you can trust.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, rank, map, evaluate, prior, embed, methods, report):
+VERBS = (demo, fit, rank, map, review, answers, evaluate, audit, prior, embed, methods, report)
+for command in VERBS:
     app.command()(command)
+for further in (export, serve, doctor):
+    app.command()(further)
 app.add_typer(data, name="data")
 app.add_typer(bench, name="bench")
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        print(f"onesided {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def onesided(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Print the version, and stop."
+        ),
+    ] = False,
+) -> None:
+    """A few positives, a big unlabelled pool, a model you can trust."""
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ def get(name: Name, root: Root, as_json: Json = False, quiet: Quiet = False) -> 
 
     Example: onesided data get cifar10 --root DATA
     """
-    from onesided.cli.show import counting
+    from onesided.cli.progress import counting
     from onesided.data.sources import source_named
     from onesided.data.sources.download import fetch
 
@@ -104,7 +104,7 @@ def prepare(
 
     Example: onesided data prepare xbd --root DATA --accept-licence
     """
-    from onesided.cli.show import counting
+    from onesided.cli.progress import counting
     from onesided.core.errors import ConfigError
     from onesided.data.sources import source_named
 
@@ -124,7 +124,7 @@ def prepare(
 def _show_prepared(prepared: "PreparedFiles", *, as_json: bool, quiet: bool) -> None:
     """Print what became of the files."""
     from onesided.cli.show import note, print_json, say
-    from onesided.jobs.choices import skipped_lines
+    from onesided.jobs.words import skipped_lines
 
     if as_json:
         skipped = [{"file": file, "reason": reason} for file, reason in prepared.skipped]

@@ -29,7 +29,7 @@ def demo(
     from onesided.cli.show import console, leaderboard_table, print_json, say, truth_table
     from onesided.cli.terminal import Terminal
     from onesided.jobs.demo import demonstrate
-    from onesided.run.compare import comparison_rows
+    from onesided.run.compare import kept_of
 
     monitor = Terminal(quiet=quiet or as_json)
     monitor.note(
@@ -40,7 +40,7 @@ def demo(
     found = demonstrate(output, monitor)
     results = [run.result for run in found.runs]
     if as_json:
-        print_json({"runs": comparison_rows(results), "report": str(found.report)})
+        print_json({"runs": [kept_of(result) for result in results], "report": str(found.report)})
         return
     console.print(leaderboard_table(results[0]))
     console.print(truth_table(results))

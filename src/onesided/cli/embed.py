@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from onesided.cli.options import Json, Quiet
+from onesided.cli.options import Json, LargestImage, Quiet
 
 
 def embed(
@@ -29,6 +29,7 @@ def embed(
     tolerate: Annotated[
         float, typer.Option("--tolerate", min=0, max=1, help="Share of unreadable files to accept.")
     ] = 0.05,
+    largest_image: LargestImage = None,
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
     cache: Annotated[
         Path | None, typer.Option("--cache", help="Folder to share with fit --cache.")
@@ -44,6 +45,9 @@ def embed(
     """
     from onesided.cli.show import print_json, say
     from onesided.cli.terminal import Terminal
+    from onesided.jobs.early import check_items
+
+    check_items(images)
     from onesided.jobs.embed import embed as run_job
 
     found = run_job(
@@ -53,6 +57,7 @@ def embed(
         weights=weights,
         image_size=image_size,
         tolerate=tolerate,
+        largest_image=largest_image,
         device=device,
         cache=cache,
         monitor=Terminal(quiet=quiet or as_json),

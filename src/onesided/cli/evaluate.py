@@ -8,7 +8,10 @@ import typer
 
 from onesided.cli.options import Json, Quiet, Threshold
 
-TOLD = ("threshold", "threshold_rule", "test", "pu", "known_negatives", "warnings")
+TOLD = (
+    *("threshold", "threshold_rule", "test", "pu", "known_negatives", "warnings"),
+    *("calibration", "typical"),
+)
 
 
 def evaluate(
@@ -30,6 +33,10 @@ def evaluate(
     """
     from onesided.cli.show import console, print_json, result_tables, warn_of
     from onesided.cli.terminal import Terminal
+    from onesided.jobs.early import check_finished, check_training
+
+    check_finished(run)
+    check_training(threshold=threshold)
     from onesided.jobs.evaluate import evaluate as run_job
 
     monitor = Terminal(quiet=quiet or as_json)
@@ -50,13 +57,25 @@ def evaluate(
 def _show_truth(
     result: Mapping[str, Any], comparison: Mapping[str, Any], name: str, *, quiet: bool
 ) -> None:
-    from onesided.cli.show import beside_truth, console, note, truth_table
+    from onesided.cli.show import beside_truth, console, note, say, truth_table
 
     note(
         f"{comparison['matched']} of {comparison['listed']} labelled items are in scores.csv.",
         quiet=quiet,
     )
+    if left_out := comparison["matched"] - comparison["tested"]:
+        note(
+            f"{left_out} of them were trained on, or are copies of others; the figures are of the "
+            f"other {comparison['tested']}.",
+            quiet=quiet,
+        )
     table = truth_table([{**result, "test": comparison["test"], "seconds": None}])
     table.title = f"Against {name}"
     console.print(table)
     console.print(beside_truth(comparison, "Estimated without labels, and true"))
+    if error := comparison["reliability"]:
+        say(
+            f"Probabilities are off by {error['error']:.1%} on average on these items (95 % "
+            f"interval {error['low']:.1%} to {error['high']:.1%}); right ones would show "
+            f"{error['by_chance']:.1%} by chance."
+        )

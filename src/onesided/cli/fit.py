@@ -12,6 +12,7 @@ from onesided.cli.options import (
     Epochs,
     Freeze,
     Json,
+    LargestImage,
     Method,
     Positives,
     Preset,
@@ -44,12 +45,24 @@ def fit(
     text: Annotated[
         str | None, typer.Option("--text", help="Column of the table to read as text.")
     ] = None,
+    text_encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--text-encoder", help="Pretrained encoder of texts: hf:FOLDER, of transformers."
+        ),
+    ] = None,
     group: Annotated[
         str | None,
         typer.Option(
             "--group",
             help="Column whose rows of one value stay together when some are held out; "
             "for folders: parent.",
+        ),
+    ] = None,
+    sample_weight: Annotated[
+        str | None,
+        typer.Option(
+            "--sample-weight", help="Column that says how much each row counts in training."
         ),
     ] = None,
     data: Data = None,
@@ -84,6 +97,7 @@ def fit(
     tolerate: Annotated[
         float | None, typer.Option("--tolerate", help="Share of unreadable files to accept.")
     ] = None,
+    largest_image: LargestImage = None,
     cache: Annotated[
         Path | None,
         typer.Option("--cache", help="Folder for decoded images and features, shared by runs."),
@@ -106,6 +120,27 @@ def fit(
     """
     from onesided.cli.options import settings_of
     from onesided.cli.terminal import Terminal
+    from onesided.jobs.early import check_data, check_training
+
+    given = settings_of(assignments)
+    check_data(
+        data,
+        table,
+        {"-p": positives, "-u": unlabelled, "-n": negatives},
+        {
+            **{"--root": root, "--test": test, "--tolerate": tolerate, "--cache": cache},
+            **{"--text": text, "--group": group},
+        },
+        output=output,
+    )
+    check_training(
+        method=method,
+        compare=compare,
+        preset=preset,
+        budget=budget,
+        threshold=threshold,
+        config=config,
+    )
     from onesided.core.dist import join_if_launched, rank
     from onesided.jobs.fit import fit as run_job
 
@@ -118,7 +153,9 @@ def fit(
         test=test,
         table=table,
         text=text,
+        text_encoder=text_encoder,
         group=group,
+        sample_weight=sample_weight,
         data=data,
         root=root,
         method=method,
@@ -133,10 +170,11 @@ def fit(
         prior=prior,
         threshold=threshold,
         config=config,
-        settings=settings_of(assignments),
+        settings=given,
         device=device,
         precision=precision,
         tolerate=tolerate,
+        largest_image=largest_image,
         cache=cache,
         overwrite=overwrite,
         monitor=Terminal(quiet=quiet or as_json or rank() > 0),
@@ -156,6 +194,7 @@ def _show(found: "FitResult", *, as_json: bool) -> None:
         result_tables,
         say,
         warn_of,
+        what_next,
     )
 
     result, rows = found.result, found.comparison
@@ -164,7 +203,7 @@ def _show(found: "FitResult", *, as_json: bool) -> None:
         return
     if result.get("leaderboard"):
         console.print(leaderboard_table(result))
-    for table in result_tables(result):
+    for table in result_tables(result, first_only=True):
         console.print(table)
     if rows:
         console.print(comparison_table(rows))
@@ -173,7 +212,8 @@ def _show(found: "FitResult", *, as_json: bool) -> None:
     if chosen and chosen["rule"] != "0.5":
         say(chosen["explained"])
     warn_of(result)
-    say(f"Report: {found.report}")
+    for line in what_next(result, found.folder):
+        say(line)
 
 
 def check_usable(degenerate: str | None, *, allow_degenerate: bool) -> None:

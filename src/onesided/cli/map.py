@@ -19,21 +19,38 @@ from onesided.cli.options import (
 
 if TYPE_CHECKING:
     from onesided.jobs.map import MapResult
+    from onesided.jobs.region import RegionResult
 
 
 def map(
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="File to write: .gpkg, or .geojson.")
+        Path,
+        typer.Option("-o", "--output", help="File to write: .gpkg, .geojson, .parquet, .fgb."),
     ],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[merge RUN...]", help="Make one map of parts scored in several run folders."
+        ),
+    ] = None,
     image: Annotated[
-        Path | None, typer.Option("--image", help="Image after the event (GeoTIFF, PNG, JPEG).")
+        list[str] | None,
+        typer.Option(
+            "--image",
+            help="Image after the event: GeoTIFF, PNG, JPEG, VRT, folder of tiles, .zip, URL of "
+            "a GeoTIFF, STAC file. May be repeated.",
+        ),
     ] = None,
     pre: Annotated[
-        Path | None, typer.Option("--pre", help="Image of the same place before the event.")
+        list[str] | None,
+        typer.Option("--pre", help="Image of the same place before the event, likewise."),
     ] = None,
     footprints: Annotated[
         Path | None,
-        typer.Option("--footprints", help="Buildings: GeoPackage, GeoJSON, Shapefile, xBD labels."),
+        typer.Option(
+            "--footprints",
+            help="Buildings: GeoPackage, GeoJSON, FlatGeobuf, GeoParquet, Shapefile, xBD labels.",
+        ),
     ] = None,
     points: Annotated[
         Path | None,
@@ -74,6 +91,10 @@ def map(
         str | None,
         typer.Option("--image-crs", help="Coordinate system, if the image names none: EPSG:32615."),
     ] = None,
+    shift: Annotated[
+        str | None,
+        typer.Option("--shift", help="Move footprints by metres east,north: --shift 3.5,-2."),
+    ] = None,
     test: Annotated[
         Path | None, typer.Option("--test", help="CSV: id and true label, only for the report.")
     ] = None,
@@ -106,9 +127,40 @@ def map(
     prior: Annotated[
         str | None, typer.Option("--prior", help="Share of damaged among the unmarked, or auto.")
     ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option("--part", help="Part of a region to score with --model, such as 3/64."),
+    ] = None,
+    formats: Annotated[
+        str | None,
+        typer.Option("--formats", help="Further files to write: parquet,fgb,pmtiles."),
+    ] = None,
+    cells: Annotated[
+        float | None,
+        typer.Option("--cells", help="Count buildings in cells of so many metres: cells.csv."),
+    ] = None,
+    areas: Annotated[
+        Path | None,
+        typer.Option("--areas", help="Count buildings in the polygons of a file: areas.csv."),
+    ] = None,
+    region: Annotated[
+        bool | None,
+        typer.Option(
+            "--region/--no-region",
+            help="Work in pieces; no pictures. [default: from 100,000 buildings on]",
+        ),
+    ] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE, for example train.batch_size=64.")
     ] = None,
+    basemap: Annotated[
+        str | None,
+        typer.Option("--basemap", help="Online map that the page offers, off at first: osm, URL."),
+    ] = None,
+    page_megabytes: Annotated[
+        float,
+        typer.Option("--page-megabytes", min=0, help="Room for sharp images beside map.html."),
+    ] = 500.0,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another run in the run folder.")
     ] = False,
@@ -122,7 +174,8 @@ def map(
     """Score every building of a place from a few that are marked as damaged.
 
     Writes a GeoPackage and GeoJSON, a style, summary.csv and map.html. The same command
-    resumes a stopped map.
+    resumes a stopped map. Large regions are scored in pieces, also on several machines
+    (--part), and "onesided map merge RUN..." makes one map of them.
 
     Example: onesided map --image post.tif --footprints buildings.gpkg --positives ids.csv
     -o damage.gpkg
@@ -130,12 +183,24 @@ def map(
     from onesided.cli.fit import check_usable
     from onesided.cli.options import settings_of
     from onesided.cli.terminal import Terminal
-    from onesided.jobs.map import map_buildings
+    from onesided.jobs.early import check_training
 
-    found = map_buildings(
+    check_training(method=method, preset=preset)
+    from onesided.jobs.map import map_buildings
+    from onesided.jobs.region import merge_parts
+
+    if words:
+        merged = merge_parts(
+            words, output=output, formats=formats, cells=cells, areas=areas, test=test,
+            monitor=Terminal(quiet=quiet or as_json),
+        )  # fmt: skip
+        _show(merged, as_json=as_json)
+        check_usable(merged.degenerate, allow_degenerate=allow_degenerate)
+        return
+    found: MapResult | RegionResult = map_buildings(
         output=output,
-        image=image,
-        pre=pre,
+        image=image or None,
+        pre=pre or None,
         footprints=footprints,
         points=points,
         positives=positives,
@@ -145,6 +210,7 @@ def map(
         id_column=id_column,
         footprints_crs=footprints_crs,
         image_crs=image_crs,
+        shift=shift,
         test=test,
         model=model,
         run=run,
@@ -158,7 +224,14 @@ def map(
         weights=weights,
         freeze=freeze,
         prior=prior,
+        part=part,
+        formats=formats,
+        cells=cells,
+        areas=areas,
+        region=region,
         settings=settings_of(assignments),
+        basemap=basemap,
+        page_megabytes=page_megabytes,
         overwrite=overwrite,
         monitor=Terminal(quiet=quiet or as_json),
     )
@@ -166,10 +239,18 @@ def map(
     check_usable(found.degenerate, allow_degenerate=allow_degenerate)
 
 
-def _show(found: "MapResult", *, as_json: bool) -> None:
+def _show(found: "MapResult | RegionResult", *, as_json: bool) -> None:
     from onesided.cli.show import print_json, say, warn
 
     table, summary = found.table, found.summary
+    if table is None or summary is None:
+        if as_json:
+            print_json({"run": str(found.folder), "warnings": list(found.warnings)})
+            return
+        for sentence in found.warnings:
+            warn(sentence)
+        say(f"This part is scored in {found.folder}. When all are: onesided map merge RUN... -o …")
+        return
     called = summary.figure("called_positive").value
     if as_json:
         print_json(

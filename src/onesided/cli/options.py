@@ -27,6 +27,10 @@ Table = Annotated[
         help="CSV: label (positive, unlabelled, negative), and path, or columns to learn from.",
     ),
 ]
+LargestImage = Annotated[
+    float | None,
+    typer.Option("--largest-image", help="Millions of pixels up to which images are read [64]."),
+]
 Data = Annotated[str | None, typer.Option("--data", help="Data set by name.")]
 Root = Annotated[Path | None, typer.Option("--root", help="Folder of the data set.")]
 Assignments = Annotated[

@@ -27,8 +27,12 @@ def prior(
     data: Data = None,
     root: Root = None,
     estimator: Annotated[
-        str, typer.Option("--estimator", help="Comma-separated: km2, km1, bbe.")
-    ] = "km2,bbe",
+        str,
+        typer.Option(
+            "--estimator",
+            help="Comma-separated: auto (as fit estimates it), km2, km1, bbe.",
+        ),
+    ] = "auto,km2",
     assignments: Assignments = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -36,11 +40,16 @@ def prior(
 ) -> None:
     """Estimate how many of the unlabelled are positive.
 
-    Example: onesided prior -p damaged/ -u buildings/ --estimator km2,bbe
+    Example: onesided prior -p damaged/ -u buildings/ --estimator auto,km2
     """
     from onesided.cli.options import settings_of
     from onesided.cli.show import print_json
     from onesided.cli.terminal import Terminal
+    from onesided.jobs.early import check_data
+
+    given = settings_of(assignments)
+    folders = {"-p": positives, "-u": unlabelled}
+    check_data(data, table, folders, {"--root": root})
     from onesided.jobs.prior import estimate_prior
 
     found = estimate_prior(
@@ -50,7 +59,7 @@ def prior(
         data=data,
         root=root,
         estimators=estimator,
-        settings=settings_of(assignments),
+        settings=given,
         seed=seed,
         monitor=Terminal(quiet=quiet or as_json),
     )

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onesided.cli.options import Json, Quiet
+from onesided.cli.options import Json, LargestImage, Quiet
 
 if TYPE_CHECKING:
     from onesided.run.rank import Ranking
 
 
 def rank(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished run.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Finished run, or .onnx file.")],
     items: Annotated[
         Path,
         typer.Argument(
@@ -30,17 +30,30 @@ def rank(
     tolerate: Annotated[
         float, typer.Option("--tolerate", min=0, max=1, help="Share of unreadable files to accept.")
     ] = 0.05,
+    largest_image: LargestImage = None,
+    engine: Annotated[
+        str, typer.Option("--engine", help="local, or ray for several processes or machines.")
+    ] = "local",
+    workers: Annotated[int, typer.Option("--workers", help="Processes of Ray.")] = 2,
+    address: Annotated[
+        str | None, typer.Option("--address", help="A Ray cluster that runs already, or auto.")
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Score every item of a folder or table with a trained model. The same command resumes.
 
-    Writes a CSV file with path, score, rank and decision, best first.
+    Writes a CSV file with item, score, rank and decision, best first; with a probability too where
+    the model has some.
 
     Example: onesided rank runs/quake buildings/ -o ranked.csv --top 500 --page ranked.html
     """
     from onesided.cli.show import print_json, say
     from onesided.cli.terminal import Terminal
+    from onesided.jobs.early import check_items, check_run
+
+    check_run(run)
+    check_items(items)
     from onesided.jobs.rank import in_words
     from onesided.jobs.rank import rank as run_job
 
@@ -51,6 +64,10 @@ def rank(
         top=top,
         page=page,
         tolerate=tolerate,
+        largest_image=largest_image,
+        engine=engine,
+        workers=workers,
+        address=address,
         monitor=Terminal(quiet=quiet or as_json),
     )
     if as_json:
@@ -70,4 +87,5 @@ def _as_json(ranking: "Ranking", output: Path, page: Path | None) -> dict[str, o
         "skipped_file": None if ranking.skipped_file is None else str(ranking.skipped_file),
         "skipped": [list(item) for item in ranking.first_skipped],
         "page": None if page is None else str(page),
+        "compared": ranking.compared.to_json() if ranking.compared else None,
     }

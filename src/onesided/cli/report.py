@@ -22,6 +22,9 @@ def report(
     Example: onesided report runs/quake
     """
     from onesided.cli.show import print_json, say
+    from onesided.jobs.early import check_run
+
+    check_run(run)
     from onesided.jobs.report import report as write_report
 
     path = write_report(run, labels=labels)

@@ -1,24 +1,14 @@
-"""What a person sees in the terminal: progress with time left, tables, sentences."""
+"""What a person sees in the terminal: tables and sentences."""
 
 import json
+import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
-
-from onesided.core.monitor import Phase
 
 if TYPE_CHECKING:
     from onesided.metrics.figure import Figure
@@ -27,6 +17,9 @@ if TYPE_CHECKING:
 # [red] or :smile:, so nothing in a text is taken for markup.
 console = Console(markup=False, emoji=False, highlight=False)
 notes = Console(markup=False, emoji=False, highlight=False, stderr=True)
+
+NEXT_ITEMS = 3
+"""Items of each kind that the end of a run names."""
 
 CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\n")}
 
@@ -69,58 +62,57 @@ def print_json(content: object) -> None:
     sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
-@contextmanager
-def counting(what: str, *, quiet: bool) -> Iterator["Counter"]:
-    """Show how far something has come, with the time left."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[status]}"),
-    )
-    # Into a file or pipe, a bar that moves would only leave blank lines.
-    hidden = quiet or not notes.is_terminal
-    with Progress(*columns, console=notes, disable=hidden, transient=True) as progress:
-        yield Counter(progress, progress.add_task(what, total=None, status=""))
-
-
-class Counter(Phase):
-    """One line of progress."""
-
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self.progress, self.task = progress, task
-
-    def __call__(self, done: int, total: int | None) -> None:
-        """Show `done` of `total`."""
-        self.progress.update(self.task, completed=done, total=total)
-
-    def tried(self, done: int, total: int | None, status: str) -> None:
-        """Show which candidate a search tries, and which is the best so far."""
-        self.progress.update(self.task, completed=done, total=total, status=status)
-
-    def epoch(self, row: Mapping[str, Any]) -> None:
-        """Show what held-out P and U said after an epoch, and ring the live alarm."""
-        share, auc = row.get("share_positive"), row.get("proxy_auc")
-        status = f"epoch {row['epoch'] + 1}"
-        if share is not None and auc is not None:
-            status += f" · proxy AUC {auc:.3f} · {share:.0%} of U called positive"
-            if not 0.001 <= share <= 0.99:
-                status += " · everything or nothing!"
-        self.progress.update(self.task, status=status)
-
-
-def result_tables(result: Mapping[str, Any]) -> list[Table]:
-    """Return the tables of one finished run."""
+def result_tables(result: Mapping[str, Any], *, first_only: bool = False) -> list[Table]:
+    """Return the tables of one finished run; `first_only` leaves figures for a second look out."""
     from onesided.metrics.stored import read_figures
+    from onesided.report.tables import first_and_rest
 
     tables = [] if result["test"] is None else [truth_table([result])]
     figures = list(read_figures(result).values())
+    if first_only:
+        missing = [figure for figure in figures if figure.value is None]
+        known = [figure for figure in figures if figure.value is not None]
+        figures = [*first_and_rest(known)[0], *missing]
     if figures:
         tables.append(_figure_table(figures))
     return tables
+
+
+def what_next(result: Mapping[str, Any], folder: Path) -> list[str]:
+    """Return where the ranked items are, which to look at first, and the commands for more."""
+    from onesided.metrics.stored import degenerate_reason
+    from onesided.report.runfiles import read_ranking
+
+    scores, run = folder / "scores.csv", shlex.quote(str(folder))
+    pool = read_ranking(scores) if scores.exists() else None
+    lines = [f"Report: {folder / 'report.html'}"]
+    if pool is not None:
+        lines += [
+            f"Ranked items: {scores} ({pool.called_positive} of {len(pool.scores)} called "
+            "positive)",
+            f"Look first at the most likely: {_items(pool.best(NEXT_ITEMS))}",
+            f"and at the least sure: {_items(pool.nearest(result['threshold'], NEXT_ITEMS))}",
+        ]
+    if calibration := result.get("calibration"):
+        lines.append(calibration["explained"])
+    if typical := result.get("typical"):
+        lines.append(typical["explained"])
+    if degenerate_reason(result):
+        return lines[:2]
+    return [
+        *lines,
+        f"Score other items: onesided rank {run} {_others(result)}",
+        f"More figures, another threshold: onesided evaluate {run} --threshold recall=0.9",
+    ]
+
+
+def _others(result: Mapping[str, Any]) -> str:
+    """Return what `rank` takes for a model of such items."""
+    return "FILE" if result["data"] == "table" else "FOLDER"
+
+
+def _items(items: Sequence[tuple[str, float]]) -> str:
+    return ", ".join(f"{name} ({score:.3f})" for name, score in items)
 
 
 def _figure_table(figures: Sequence["Figure"]) -> Table:
@@ -156,6 +148,8 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
 def leaderboard_table(result: Mapping[str, Any]) -> Table:
     """Return what a search tried, the best first, and which one it kept."""
     from onesided.metrics.stored import search_sentence
+    from onesided.metrics.words import number_text
+    from onesided.report.tables import time_spent
 
     table = Table(title="What auto tried, on the same folds", title_justify="left")
     table.add_column("model")
@@ -166,12 +160,13 @@ def leaderboard_table(result: Mapping[str, Any]) -> Table:
             continue
         table.add_row(
             visible(row["words"]) + (" (kept)" if row["won"] else ""),
-            f"{row['proxy_auc']:.3f}",
-            f"{row['low']:.3f} to {row['high']:.3f}",
+            number_text("proxy_auc", row["proxy_auc"]),
+            " to ".join(number_text("proxy_auc", row[end]) for end in ("low", "high")),
             str(row["folds"]) + ("" if row["folds"] == result["folds"] else ", given up"),
             f"{row['seconds']:.1f}",
         )
-    table.caption, table.caption_justify = visible(search_sentence(result)), "left"
+    said = f"{search_sentence(result)} {time_spent(result)}"
+    table.caption, table.caption_justify = visible(said), "left"
     return table
 
 
@@ -189,7 +184,7 @@ def truth_table(results: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(entry(name).label, justify="right")
     table.add_column("seconds", justify="right")
     for result in map(result_today, results):
-        numbers = [number_text(name, result["test"][name]) for name in shown("truth")]
+        numbers = [number_text(name, result["test"].get(name)) for name in shown("truth")]
         seconds = f"{result['seconds']:.0f}" if result.get("seconds") is not None else ""
         table.add_row(method_words(result), str(result.get("seed", "")), *numbers, seconds)
     return table
@@ -201,9 +196,9 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     from onesided.metrics.figure import Figure
     from onesided.metrics.registry import entry, shown
     from onesided.metrics.stored import method_words, read_figures
-    from onesided.metrics.words import number_text, value_text
+    from onesided.metrics.words import cell_text, number_text
 
-    table = Table(title="Methods on the same split", title_justify="left")
+    table = Table(title="Methods on the same split, with one prior", title_justify="left")
     table.add_column("method")
     tests = ("oa", "f1", "auc") if any(row["test"] is not None for row in rows) else ()
     for name in tests:
@@ -218,8 +213,8 @@ def comparison_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         table.add_row(
             method_words(row) + alarm,
             *(number_text(name, (row["test"] or {}).get(name)) for name in tests),
-            *("-" if figure.value is None else value_text(figure) for figure in cells),
-            f"{row['seconds']:.0f}",
+            *map(cell_text, cells),
+            "" if row.get("seconds") is None else f"{row['seconds']:.0f}",
         )
     return table
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from onesided.cli.show import counting, note, warn
+from onesided.cli.progress import counting
+from onesided.cli.show import note, warn
 from onesided.core.monitor import Monitor, Phase
 
 

@@ -1,6 +1,6 @@
 """The library as a scikit-learn classifier: fit, predict, score, clone, pipelines."""
 
 from onesided.estimator.classifier import PUClassifier
-from onesided.estimator.monitor import DegenerateModelWarning
+from onesided.estimator.monitor import DegenerateModelWarning, UnfamiliarDataWarning
 
-__all__ = ["DegenerateModelWarning", "PUClassifier"]
+__all__ = ["DegenerateModelWarning", "PUClassifier", "UnfamiliarDataWarning"]

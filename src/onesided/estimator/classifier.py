@@ -5,7 +5,8 @@ It does what the command does: arrays or files, a split, a preset, the configura
 training, a predictor. Attributes hold what a run folder would hold.
 """
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -29,11 +30,10 @@ from onesided.data.read.arrays import ChannelAxis, checked_values, from_arrays, 
 from onesided.data.read.folder import OneSided
 from onesided.engine.fit import Watcher
 from onesided.engine.model_file import ModelDescription, load_model
-from onesided.engine.predict import Predictor
+from onesided.engine.predict import Predictor, compared_numbers
 from onesided.estimator.inputs import (
     Items,
     RandomState,
-    check_weights,
     decoded_chunks,
     given_settings,
     has_image_axes,
@@ -42,11 +42,18 @@ from onesided.estimator.inputs import (
     lists_names,
     names_of,
     read_paths,
+    rows_of,
     seed_of,
+    some_of_both,
     with_groups,
+    with_weights,
 )
 from onesided.estimator.labels import GivenLabels, Label, read_labels
-from onesided.estimator.monitor import DegenerateModelWarning, EstimatorMonitor
+from onesided.estimator.monitor import (
+    DegenerateModelWarning,
+    EstimatorMonitor,
+    UnfamiliarDataWarning,
+)
 from onesided.estimator.saved import (
     Saved,
     packed,
@@ -67,6 +74,7 @@ from onesided.estimator.tables import (
 )
 from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.pu import proxy_auc
+from onesided.metrics.reference import compare
 from onesided.run.config import OwnConfig
 from onesided.run.default_method import DEFAULT_METHOD
 from onesided.run.execute import run_in_memory
@@ -74,6 +82,7 @@ from onesided.run.load import divide_own
 from onesided.run.presets import plan_run
 from onesided.run.problem import build_problem
 from onesided.run.rank import unknown_values
+from onesided.storage.together import settle
 
 KINDS: tuple[str, ...] = get_args(ImageKind)
 
@@ -101,7 +110,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Labels are 1 for positive and 0 or -1 for unlabelled, or any values that `positive` and
     `unlabelled` name; gaps (NaN, None) are unlabelled.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from onesided import PUClassifier
         >>> from sklearn.datasets import load_breast_cancer
@@ -149,10 +158,16 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         evaluation_: Figures from samples that were not trained on; None if there are none.
         pool_scores_: Scores of the unlabelled samples in the order of X, NaN for a file that
             cannot be read; after auto each by a model that was not trained on it.
-            `predict_proba(X)` gives those of the final model, which was taught that these
-            samples are unlabelled.
+            `predict_proba(X)` is by the final model, which was taught that these samples are
+            unlabelled.
+        pool_probabilities_: Probabilities of these scores; None where there are none, and
+            `result_["calibration"]` then says why.
         result_: The content of a run's `result.json`; empty where a folder has none.
-        feature_importances_: By how much each feature reduces the risk, for forests.
+        feature_importances_: How much the model relies on each column of X, where X is no
+            images: what the method itself says (PUET), else by how much the proxy AUC of some
+            training samples falls where the column is shuffled. Computed when asked for, and
+            not by an estimator that was loaded; `permutation_importances` takes samples of
+            your own.
     """
 
     def __init__(
@@ -205,8 +220,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Train on samples X with labels y: 1 positive, 0 or -1 unlabelled.
 
-        Samples of one of the `groups` are never both trained on and held out. Weights that
-        differ are refused: no method uses them.
+        Samples of one of the `groups` are never both trained on and held out. `sample_weight`
+        says how much each sample counts in training, for methods that can weigh (auto, linear,
+        forest, boosting, average); figures, and the choice of auto, count every sample once.
         """
         X = dense(X)
         images = holds_paths(X) or has_image_axes(X)
@@ -216,8 +232,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data_settings = plan.checked.data
         assert isinstance(data_settings, OwnConfig), "`given_settings` names people's own data"
         data, labels = self._read(X, y, data_settings)
-        check_weights(sample_weight, len(labels.values), self.method)
-        data = with_groups(data, groups, X)
+        data = with_weights(with_groups(data, groups, X), sample_weight, X)
         loaded = divide_own(data, data_settings, fewest=int(self.min_positives))
         monitor = EstimatorMonitor(self.verbose)
         if loaded.skipped:
@@ -228,7 +243,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         problem = build_problem(plan.for_data(loaded.split), loaded)
         try:
             with monitor.phase("training") as phase:
-                watcher = Watcher(phase.step, phase.epoch, phase, phase.tried)
+                watcher = Watcher(phase.step, phase.epoch, phase.embed, phase.tried)
                 finished = run_in_memory(problem, watcher)
         except Interrupted as error:
             # A run folder would keep a checkpoint; an estimator has no folder.
@@ -239,8 +254,14 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit on a data frame
         self._take(finished.predictor, finished.model, result, finished.evaluation)
         _, known = normalise_pu_labels(labels.values, labels_mean=labels.scheme)
+        columns = not (images or holds_texts(X))
+        rows = some_of_both(known, seed=problem.config.seed) if columns else None
+        self._shown = None if rows is None else (rows_of(X, rows), rows_of(y, rows))
         pool = [name for name, label in zip(names_of(X), known, strict=True) if label == UNKNOWN]
         self.pool_scores_ = in_given_order(problem.split, finished.scored.unlabelled, pool)
+        self.pool_probabilities_ = None
+        if finished.predictor.calibration is not None:
+            self.pool_probabilities_ = self._probabilities(self.pool_scores_)
         if finished.evaluation is not None and finished.evaluation.degenerate:
             monitor.warn(finished.evaluation.degenerate, DegenerateModelWarning)
         return self
@@ -253,9 +274,14 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return classes
 
     def predict_proba(self, X: Items) -> Float64[np.ndarray, "n 2"]:
-        """Return the probabilities of negative and of positive."""
-        scores = self._scores(X)
-        return np.stack([1 - scores, scores], axis=1)
+        """Return the probabilities of negative and of positive, in the order of the scores.
+
+        They are calibrated after auto, where the prior is known well enough;
+        `result_["calibration"]` says what they rest on. Elsewhere they are mere scores, and it
+        says why. `predict` decides by the score and its threshold, not at a probability of 0.5.
+        """
+        positive = self._probabilities(self._scores(X))
+        return np.stack([1 - positive, positive], axis=1)
 
     def decision_function(self, X: Items) -> Float64[np.ndarray, "n"]:
         """Return by how much the score lies above the threshold; above 0 means positive."""
@@ -286,10 +312,31 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from sklearn.inspection import permutation_importance
 
         check_is_fitted(self)
-        found = permutation_importance(
-            self, dense(X), y, n_repeats=repeats, random_state=self.result_.get("seed", 0)
-        )
+        with warnings.catch_warnings():
+            # Shuffled samples are unlike any other, on purpose.
+            warnings.simplefilter("ignore", UnfamiliarDataWarning)
+            found = permutation_importance(
+                self, dense(X), y, n_repeats=repeats, random_state=self.result_.get("seed", 0)
+            )
         importances: np.ndarray = found.importances_mean
+        return importances
+
+    @property
+    def feature_importances_(self) -> Float64[np.ndarray, "columns"]:
+        """How much the model relies on each column of X."""
+        check_is_fitted(self)
+        own = getattr(self._predictor.method, "importances", None)
+        if callable(own):
+            return self._by_column(own())
+        shown = getattr(self, "_shown", None)
+        if shown is None:
+            raise AttributeError(
+                "feature_importances_ is known of an estimator that was fitted to columns in this "
+                "session. Call permutation_importances(X, y)."
+            )
+        if "_importances" not in self.__dict__:
+            self._importances = self.permutation_importances(*shown)
+        importances: np.ndarray = self._importances
         return importances
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
@@ -312,6 +359,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, folder: str | Path, *, device: Literal["auto", "cpu", "cuda"] = "auto") -> Self:
         """Return the estimator in a folder that `save` or `onesided fit` wrote."""
         path = Path(folder)
+        settle(path)
         predictor, model = load_model(path, device)
         saved = read_folder(path, model)
         if unknown := sorted(set(saved.parameters) - set(cls._get_param_names())):
@@ -411,10 +459,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # Of a data frame, the columns that were left out count as well.
         names = getattr(self, "feature_names_in_", None)
         self.n_features_in_ = prod(model.sample_shape) if names is None else len(names)
-        self.__dict__.pop("feature_importances_", None)
-        importances = getattr(predictor.method, "importances", None)
-        if callable(importances):
-            self.feature_importances_ = self._by_column(importances())
+        self.__dict__.pop("_importances", None)  # of an earlier fit
 
     def _by_column(self, importances: np.ndarray) -> np.ndarray:
         """Return the importance of each column of X, where it was encoded as several numbers."""
@@ -428,19 +473,41 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         of = dict(zip((column.name for column in encoder.columns), sums, strict=True))
         return np.array([of.get(str(name), 0.0) for name in names])
 
+    def _probabilities(self, scores: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
+        """Return probabilities of scores; the scores themselves where there are none."""
+        curve = self._predictor.calibration
+        return scores if curve is None else curve.of(scores)
+
     def _scores(self, X: Items) -> Float64[np.ndarray, "n"]:
         check_is_fitted(self)
         X = dense(X)
         shape, encoder = self._model.sample_shape, self._predictor.encoder
         if encoder is not None:
-            return self._predictor.scores(self._raw_rows(X, encoder))
+            return self._scores_of([self._raw_rows(X, encoder)])
         if holds_paths(X) or (len(shape) == 3 and lists_names(X)):
-            chunks = decoded_chunks(X, shape)
-            return np.concatenate([self._predictor.scores(chunk) for chunk in chunks])
+            return self._scores_of(decoded_chunks(X, shape))
         if len(shape) == 3 or has_image_axes(X):
-            return self._predictor.scores(image_values(np.asarray(X), shape, self.channels))
+            return self._scores_of([image_values(np.asarray(X), shape, self.channels)])
         vectors: np.ndarray = validate_data(self, X, reset=False, ensure_all_finite=False)
-        return self._predictor.scores(checked_values(vectors))
+        return self._scores_of([checked_values(vectors)])
+
+    def _scores_of(self, chunks: Iterable[np.ndarray]) -> Float64[np.ndarray, "n"]:
+        """Return scores; warn where the samples are unlike those of training."""
+        predictor, reference = self._predictor, self._predictor.reference
+        found, counts = [], []
+        for chunk in chunks:
+            inputs = predictor.inputs(chunk)
+            found.append(predictor.scores_of(inputs))
+            if reference is not None and len(chunk):
+                counts.append(reference.counts(compared_numbers(inputs)))
+        scores = np.concatenate(found)
+        if reference is not None and counts:
+            edges = reference.scores
+            between = None if edges is None else edges.counts(scores[:, None])
+            compared = compare(reference, np.sum(counts, axis=0), between)
+            if compared and compared.warning:
+                warnings.warn(compared.warning, UnfamiliarDataWarning, stacklevel=4)
+        return scores
 
     def _raw_rows(self, X: Items, encoder: Encoder) -> np.ndarray:
         """Return samples as the encoder takes them; unknown values are counted in a notice."""

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -18,6 +18,7 @@ from onesided.core.config import Settings, merge
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN, LabelScheme, normalise_pu_labels
 from onesided.data.problem.samples import ImageKind, chunk_length
+from onesided.data.problem.weights import checked_weights
 from onesided.data.read.arrays import ChannelAxis, checked_values
 from onesided.data.read.files import ACCEPTED_ENDINGS, Found
 from onesided.data.read.folder import Group, OneSided, read_groups
@@ -32,6 +33,8 @@ Items = ArrayLike | Sequence[PathLike] | sparse.sparray | sparse.spmatrix
 """Images, features, data frames, texts, or paths of image files."""
 RandomState = int | np.random.RandomState | None
 SCHEMES = ("pu", "pnu")
+MOST_SHOWN = 500
+"""Samples of P, and of U, that tell how much a model relies on a column."""
 
 
 def given_settings(parameters: Mapping[str, Any], *, images: bool, seed: int) -> Settings:
@@ -116,25 +119,42 @@ def names_of(items: Items) -> list[str]:
     return list(map(str, range(len(items))))  # type: ignore[arg-type]
 
 
-def check_weights(weights: ArrayLike | None, rows: int, method: str) -> None:
-    """Refuse weights that differ: no method uses them, and ignoring them would be silent."""
-    if weights is None:
-        return
-    given = np.asarray(weights, np.float64)
+def some_of_both(known: np.ndarray, *, seed: int) -> np.ndarray:
+    """Return rows of P and of U, at most `MOST_SHOWN` of each, in order."""
+    random = np.random.default_rng(seed)
+    both = [np.flatnonzero(known == label) for label in (POSITIVE, UNKNOWN)]
+    chosen = [random.permutation(rows)[:MOST_SHOWN] for rows in both]
+    return np.sort(np.concatenate(chosen))
+
+
+def rows_of(items: Any, rows: np.ndarray) -> Any:  # noqa: ANN401 - whatever X and y are
+    """Return some rows of X or y, in the type that it has."""
+    return _safe_indexing(list(items) if isinstance(items, tuple) else items, rows)
+
+
+def with_weights(data: OneSided, weights: ArrayLike | None, items: Items) -> OneSided:
+    """Return the data with a weight for each sample, by the rows of X; one number says nothing."""
+    rows = len(items)  # type: ignore[arg-type]
+    try:
+        given = np.ones(rows) if weights is None else np.asarray(weights, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"sample_weight holds more than usual numbers ({error}).") from None
     if given.ndim == 0:
-        return
+        return data
     if given.shape != (rows,):
         raise DataError(
             f"sample_weight has the shape {given.shape}; expected one number for each of the "
             f"{rows} samples."
         )
-    if not given.any():
-        raise DataError("All of sample_weight is zero, so there is nothing to learn from.")
-    if not (np.isfinite(given).all() and np.ptp(given) == 0):
-        raise DataError(
-            f"The method '{method}' cannot weigh samples, and sample_weight differs between them. "
-            "Leave it out, or repeat rows."
-        )
+    samples = data.samples
+    weight_of = dict(zip(names_of(items), given.tolist(), strict=True))
+    checked = checked_weights(
+        np.array([weight_of[name] for name in samples.names]),
+        data.labelled,
+        samples.classes == UNKNOWN,
+        what="sample_weight",
+    )
+    return replace(data, samples=replace(samples, weights=checked))
 
 
 def _exists(name: str) -> bool:

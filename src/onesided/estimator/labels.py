@@ -94,6 +94,8 @@ def _named(cells: list[Any], positive: Label, unlabelled: Label) -> GivenLabels:
     """Return labels by the values that mean positive and unlabelled."""
     values = list(dict.fromkeys(cell for cell in cells if cell is not None))
     gaps = None in cells
+    if gaps and unlabelled is not None and plain(unlabelled) is None:
+        unlabelled = None  # a word such as "?", which stands for a gap everywhere
     seen = ", ".join([*map(str, sorted(values, key=str)[:6]), *(["NaN or None"] if gaps else [])])
     for name, value in (("positive", positive), ("unlabelled", unlabelled)):
         if value is not None and value not in values:

@@ -13,6 +13,10 @@ class DegenerateModelWarning(UserWarning):
     """The trained model calls everything, or nothing, positive, or does not separate."""
 
 
+class UnfamiliarDataWarning(UserWarning):
+    """Samples are unlike those that the model was trained on."""
+
+
 @dataclass(frozen=True)
 class EstimatorMonitor(Monitor):
     """Prints notices and one line per epoch where `verbose` is above 0; warns always."""

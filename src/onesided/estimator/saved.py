@@ -20,6 +20,7 @@ from onesided.core.errors import CheckpointError, OnesidedError
 from onesided.core.former import NCPU, TEACHER, method_today
 from onesided.engine.model_file import (
     DESCRIPTION,
+    REFERENCE,
     WEIGHTS,
     ModelDescription,
     load_model,
@@ -29,8 +30,10 @@ from onesided.engine.predict import Predictor
 from onesided.metrics.figure import PUEvaluation
 from onesided.metrics.stored import read_figures
 from onesided.run.config import OwnConfig, RunConfig, with_new_names
-from onesided.run.folder import CONFIG, RESULT, read_result
+from onesided.run.folder import CONFIG, RESULT, read_result, working_in
 from onesided.storage.atomic import read_json, write_json, write_text
+from onesided.storage.own_file import CHECKSUMS
+from onesided.storage.together import together, write_checksums
 
 ESTIMATOR = "estimator.json"
 
@@ -64,13 +67,19 @@ def write_folder(
             "overwrite=True."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    # The old result is removed first and the new one written last: where one is, all is complete.
-    (folder / RESULT).unlink(missing_ok=True)
-    _save(folder, predictor, model)
     text = json.dumps(vars(saved), indent=2, default=_as_plain)
-    write_text(folder / ESTIMATOR, text + "\n")
-    if result:
-        write_json(folder / RESULT, result)
+    with working_in(folder):
+        if not result:
+            (folder / RESULT).unlink(missing_ok=True)
+        (folder / CHECKSUMS).unlink(missing_ok=True)  # it lists what is replaced
+        if predictor.reference is None:
+            (folder / REFERENCE).unlink(missing_ok=True)
+        with together(folder) as new:
+            _save(new, predictor, model)
+            write_text(new / ESTIMATOR, text + "\n")
+            if result:
+                write_json(new / RESULT, result)
+            write_checksums(new, folder)
 
 
 def read_folder(folder: Path, model: ModelDescription) -> Saved:
@@ -115,20 +124,27 @@ def packed(predictor: Predictor, model: ModelDescription) -> Files:
     """Return the model files as bytes, so that any device and version can open the pickle."""
     with TemporaryDirectory() as folder:
         _save(Path(folder), predictor, model)
-        return {name: (Path(folder) / name).read_bytes() for name in (WEIGHTS, DESCRIPTION)}
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
 def unpacked(files: Files, device: str) -> tuple[Predictor, ModelDescription]:
     """Return the predictor of packed model files, and its description."""
     with TemporaryDirectory() as folder:
-        for name in (WEIGHTS, DESCRIPTION):
-            (Path(folder) / name).write_bytes(files[name])
+        for name in (WEIGHTS, DESCRIPTION, REFERENCE):
+            if name in files:  # earlier versions packed no reference
+                (Path(folder) / name).write_bytes(files[name])
         return load_model(Path(folder), device)
 
 
 def _save(folder: Path, predictor: Predictor, model: ModelDescription) -> None:
-    frozen, encoder = predictor.embedder, predictor.encoder
-    save_model(folder, predictor.method, model, embedder=frozen, encoder=encoder)
+    save_model(
+        folder,
+        predictor.method,
+        model,
+        embedder=predictor.embedder,
+        encoder=predictor.encoder,
+        reference=predictor.reference,
+    )
 
 
 def _parameters_of_run(folder: Path, model: ModelDescription) -> dict[str, Any]:
@@ -172,5 +188,5 @@ def _as_plain(value: object) -> object:
         return dict(value)
     raise OnesidedError(
         f"The parameter value {value!r} cannot be written to {ESTIMATOR}. Use plain numbers and "
-        "words, or pickle the estimator."
+        "words."
     )

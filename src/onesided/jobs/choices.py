@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from onesided.jobs.words import count
 from onesided.methods.auto import AutoConfig
 from onesided.run.config import RunConfig
 from onesided.run.problem import Problem
 
-MOST_SKIPPED = 5
 OF_EVERY_RUN = {"device", "precision", "threads", "save_minutes", "tensorboard"}
 """Settings of training that say where a run takes place, not how a network learns."""
 
@@ -26,6 +26,7 @@ def choices(problem: Problem, preset: str | None) -> list[str]:
         _backbone_line(config, split.sample_shape),
         *_prior_lines(config),
         *_negative_lines(problem),
+        *_weight_lines(problem),
     ]
 
 
@@ -54,18 +55,6 @@ def method_lines(config: RunConfig) -> list[str]:
     card, notice = config.method.card, config.method.notice(config.train.epochs)
     more = f"onesided methods {config.method_name} tells more"
     return [f"Method: {card.title} ({more}). {card.summary}", *([notice] if notice else [])]
-
-
-def skipped_lines(skipped: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a line for each of the first files that could not be read, and one for the rest."""
-    lines = [f"Skipped {name}: it {reason}." for name, reason in skipped[:MOST_SKIPPED]]
-    more = len(skipped) - len(lines)
-    return [*lines, f"And {count(more, 'more file')} that cannot be read."] if more else lines
-
-
-def count(number: int, singular: str, plural: str | None = None) -> str:
-    """Return `1 epoch` or `2 epochs`."""
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def _prior_lines(config: RunConfig) -> list[str]:
@@ -106,9 +95,20 @@ def _negative_lines(problem: Problem) -> list[str]:
             f"Known negatives: {method.card.title} does not learn from them; all {len(known)} are "
             "used in evaluation only."
         ]
+    if isinstance(method, AutoConfig):
+        return [
+            f"Known negatives: {len(known.train)} taught to the candidates that can use them, each "
+            f"scored by models that did not see it; {len(known.held_out)} held out."
+        ]
     mask = training.train.negative
     parts = [f"{0 if mask is None else int(mask.sum())} taught as sure negatives"]
     if problem.split.clean is None and training.clean is not None:
         each = len(training.clean) // 2
         parts.append(f"{each} beside {count(each, 'positive')} as clean set")
     return [f"Known negatives: {', '.join(parts)}, {len(known.held_out)} held out."]
+
+
+def _weight_lines(problem: Problem) -> list[str]:
+    if problem.split.train.weights is None:
+        return []
+    return ["Weights: samples count by them in training; figures count every sample once."]

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onesided.core.monitor import Monitor
-from onesided.jobs.fit import FitResult, fit_settings
+from onesided.jobs.fit import FitResult, fit_settings, write_page
 from onesided.jobs.settings import PathLike
-from onesided.report import write_report
-from onesided.run.compare import write_comparison
 from onesided.run.default_method import DEFAULT_METHOD
+from onesided.run.folder import working_in
 from onesided.run.presets import demo_settings
 
 METHODS = (DEFAULT_METHOD, "ce")
@@ -33,5 +32,6 @@ def demonstrate(output: PathLike, monitor: Monitor | None = None) -> Demonstrati
         for seed in SEEDS
         for method in METHODS
     )
-    write_comparison(runs[0].folder, [run.result for run in runs])
-    return Demonstration(runs, write_report(runs[0].folder))
+    with working_in(runs[0].folder):
+        page = write_page(runs[0].folder, [run.result for run in runs])
+    return Demonstration(runs, page)

@@ -13,10 +13,11 @@ from onesided.data.problem.dataset import Selection
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.files import Found, find_images, listed_file
 from onesided.data.read.images import Decoded, decode_all
+from onesided.data.read.picture import reading_up_to
 from onesided.data.read.vectors import ENDINGS
 from onesided.engine.train_config import choose_device
-from onesided.jobs.choices import MOST_SKIPPED, skipped_lines
 from onesided.jobs.settings import PathLike
+from onesided.jobs.words import MOST_SKIPPED, skipped_lines
 from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
 from onesided.nets.standardise import Backbone
 from onesided.run.embed import fill_store, keys_of
@@ -57,6 +58,7 @@ def embed(
     weights: PathLike | None = None,
     image_size: int = 0,
     tolerate: float = 0.05,
+    largest_image: float | None = None,
     device: str = "auto",
     cache: PathLike | None = None,
     monitor: Monitor | None = None,
@@ -65,7 +67,7 @@ def embed(
 
     The same call resumes a stopped one.
 
-    Example:
+    Examples:
         >>> import onesided
         >>> found = onesided.embed("images", "features.npz")
         >>> found.width
@@ -79,6 +81,7 @@ def embed(
         weights: A .safetensors file, for a backbone without published weights.
         image_size: Side to which images are read; 0 chooses as `fit` does, at most 128.
         tolerate: Share of unreadable files to accept.
+        largest_image: Millions of pixels up to which images are read; None means 64.
         device: auto, cpu or cuda.
         cache: Folder that keeps decoded images and features, for `fit --cache` too. Without one
             they are kept until the file is written.
@@ -92,7 +95,8 @@ def embed(
     partial = output.with_name(f"{output.name}.partial")
     keep = partial if cache is None else Path(cache)
     busy = OnesidedError(f"Another command is writing {shown_path(output)}. Wait for it to end.")
-    with alone(output.with_name(f"{output.name}.lock"), otherwise=busy):
+    lock = output.with_name(f"{output.name}.lock")
+    with alone(lock, otherwise=busy), reading_up_to(largest_image):
         decoded = _decode(Path(images), image_size, tolerate, keep, monitor)
         rows, words = _features(decoded, settings, device, keep / STORE, monitor)
         names = tuple(map(printable, decoded.kept))

@@ -11,7 +11,8 @@ from onesided.metrics.threshold_rules import parse_rule
 from onesided.report import write_report
 from onesided.run.compare import move_thresholds
 from onesided.run.evaluate import compare_with_labels
-from onesided.run.folder import read_result, working_in
+from onesided.run.folder import REPORT, read_result, working_in
+from onesided.storage.together import settle
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def evaluate(
 
     A threshold is stored with the model, for `rank` and for the report; labels never choose it.
 
-    Example:
+    Examples:
         >>> import onesided
         >>> found = onesided.evaluate("runs/toy", threshold="top-k=30")
         >>> found.result["threshold_rule"]["rule"]
@@ -51,6 +52,7 @@ def evaluate(
         monitor: Receives notices and progress.
     """
     run, monitor = Path(run), monitor or Monitor()
+    settle(run)
     result = read_result(run) if threshold is None else _move(run, threshold, monitor)
     truth = None if labels is None else compare_with_labels(run, Path(labels))
     return Evaluation(result, truth)
@@ -61,11 +63,10 @@ def _move(run: Path, threshold: float | str, monitor: Monitor) -> dict[str, Any]
     rule = parse_rule(threshold)
     read_result(run)  # refuses a folder that is not there, which the lock would make
     with working_in(run):
-        result = move_thresholds(run, rule)
-        page = write_report(run)
+        result = move_thresholds(run, rule, lambda new: write_report(run, new=new))
     monitor.note(result["threshold_rule"]["explained"])
     monitor.note(
-        f"Stored with the model; decisions, figures and {page} follow it. Pictures nearest the "
-        "old threshold are left out of the page."
+        f"Stored with the model; decisions, figures and {run / REPORT} follow it. Pictures "
+        "nearest the old threshold are left out of the page."
     )
     return result

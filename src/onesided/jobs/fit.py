@@ -9,9 +9,10 @@ from onesided.core.config import Settings, merge, read_toml
 from onesided.core.dist import rank
 from onesided.core.monitor import Monitor, Phase
 from onesided.data.read.cache import MappedImages
+from onesided.data.read.picture import reading_up_to
 from onesided.engine.fit import Watcher
 from onesided.engine.train_config import choose_device
-from onesided.jobs.choices import choices, skipped_lines
+from onesided.jobs.choices import choices
 from onesided.jobs.settings import (
     PathLike,
     data_name,
@@ -21,21 +22,22 @@ from onesided.jobs.settings import (
     training_flags,
     without_other_settings,
 )
+from onesided.jobs.words import skipped_lines
 from onesided.methods.auto import AutoConfig
 from onesided.metrics.stored import degenerate_reason
-from onesided.report import write_report
+from onesided.report import is_fresh, write_report
 from onesided.run.compare import (
     COMPARED,
     baseline_settings,
     check_compared,
-    write_comparison,
+    comparison_rows,
+    read_comparison,
 )
 from onesided.run.execute import run
 from onesided.run.folder import (
     CACHE,
     COMPARISON,
     REPORT,
-    RESULT,
     STORE,
     Place,
     check_place,
@@ -44,6 +46,8 @@ from onesided.run.folder import (
 from onesided.run.load import load_data
 from onesided.run.presets import Plan, plan_run
 from onesided.run.problem import Problem, build_problem
+from onesided.storage.atomic import write_json
+from onesided.storage.together import together, write_checksums
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,9 @@ def fit(
     test: PathLike | None = None,
     table: PathLike | None = None,
     text: str | None = None,
+    text_encoder: str | None = None,
     group: str | None = None,
+    sample_weight: str | None = None,
     data: str | None = None,
     root: PathLike | None = None,
     method: str | None = None,
@@ -97,6 +103,7 @@ def fit(
     device: str | None = None,
     precision: str | None = None,
     tolerate: float | None = None,
+    largest_image: float | None = None,
     cache: PathLike | None = None,
     overwrite: bool = False,
     monitor: Monitor | None = None,
@@ -105,7 +112,7 @@ def fit(
 
     The same call resumes a stopped run, to the bit; a finished run is only read.
 
-    Example:
+    Examples:
         >>> import onesided
         >>> found = onesided.fit(data="toy-images", method="ce", epochs=2, output="runs/toy")
         >>> found.result["method"]
@@ -121,8 +128,10 @@ def fit(
         test: Folder with `positive` and `negative`, for reporting only.
         table: Instead of folders, a CSV file: label, and path or columns to learn from.
         text: Column of the table to read as text, whatever it looks like.
+        text_encoder: Pretrained encoder of texts, hf:FOLDER; None counts their words.
         group: Column of the table whose rows of one value are never both trained on and held
             out; for folders "parent", the folder that a file lies in.
+        sample_weight: Column of the table that says how much each row counts in training.
         data: Instead of both, a data set by name.
         root: Folder of that data set.
         method: Name of the method, see `onesided methods`.
@@ -141,6 +150,7 @@ def fit(
         device: auto, cpu or cuda.
         precision: auto, fp32 or bf16.
         tolerate: Share of unreadable files to accept.
+        largest_image: Millions of pixels up to which images are read; None means 64.
         cache: Folder for decoded images and features; several runs share it.
         overwrite: Replace another run in the output folder.
         monitor: Receives notices and progress.
@@ -148,7 +158,8 @@ def fit(
     folders = {"-p": positives, "-u": unlabelled, "-n": negatives}
     others = {
         **{"--root": root, "--test": test, "--tolerate": tolerate, "--cache": cache},
-        **{"--text": text, "--group": group},
+        **{"--text": text, "--text-encoder": text_encoder},
+        **{"--group": group, "--sample-weight": sample_weight},
     }
     flags = nested(
         {
@@ -160,7 +171,9 @@ def fit(
             "data.test_folder": test,
             "data.table": table,
             "data.kinds": None if text is None else {text: "text"},
+            "data.text_encoder": text_encoder,
             "data.group": group,
+            "data.sample_weight": sample_weight,
             "data.tolerate": tolerate,
             **training_flags(
                 method=method,
@@ -179,16 +192,17 @@ def fit(
     )
     said = merge(flags, settings or {})
     from_file = without_other_settings(read_toml(Path(config)), said) if config else {}
-    return fit_settings(
-        merge(from_file, said),
-        Path(output),
-        # A run's config.toml says everything itself; a preset goes beneath it if asked for.
-        preset=preset or (None if config else "quick"),
-        compare=compare,
-        cache=None if cache is None else Path(cache),
-        overwrite=overwrite,
-        monitor=monitor or Monitor(),
-    )
+    with reading_up_to(largest_image):
+        return fit_settings(
+            merge(from_file, said),
+            Path(output),
+            # A run's config.toml says everything itself; a preset goes beneath it if asked for.
+            preset=preset or (None if config else "quick"),
+            compare=compare,
+            cache=None if cache is None else Path(cache),
+            overwrite=overwrite,
+            monitor=monitor or Monitor(),
+        )
 
 
 def fit_settings(
@@ -233,9 +247,15 @@ def check_before_reading(plan: Plan) -> None:
     plan.checked.backbone.weights_file()
 
 
-def watcher(phase: Phase) -> Watcher:
-    """Return a watcher that reports training steps to a phase."""
-    return Watcher(step=phase.step, epoch=phase.epoch, embed=phase, tried=phase.tried)
+def watcher(phase: Phase, monitor: Monitor) -> Watcher:
+    """Return a watcher that reports progress to a phase, and what it resumes to a monitor."""
+    return Watcher(
+        step=phase.step,
+        epoch=phase.epoch,
+        embed=phase.embed,
+        tried=phase.tried,
+        resumed=monitor.note,
+    )
 
 
 def _train_all(
@@ -249,18 +269,21 @@ def _train_all(
             if number:
                 place = check_place(output / COMPARED / name, overwrite=place.overwrite)
             with monitor.phase(f"training {title}") as phase:
-                done = run(problem, place, watcher(phase), features=features)
+                done = run(problem, place, watcher(phase, monitor), features=features)
                 results.append(done.content)
-        rows: list[dict[str, Any]] = []
+        rows = comparison_rows(output, results) if len(results) > 1 else []
         if rank() == 0:
-            rows = write_comparison(output, results) if len(results) > 1 else []
-            if any(_is_older(output / REPORT, output / name) for name in (RESULT, COMPARISON)):
-                write_report(output)
+            write_page(output, rows)
     return FitResult(output, results[0], tuple(rows), output / REPORT)
 
 
-def _is_older(page: Path, source: Path) -> bool:
-    """Return whether the page must be written; not again for a run that was finished before."""
-    if not source.exists():
-        return False
-    return not page.exists() or page.stat().st_mtime_ns < source.stat().st_mtime_ns
+def write_page(run: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Write the page of a run, with the comparison where there is one, unless both are fresh."""
+    if rows and read_comparison(run) != rows:
+        with together(run) as new:
+            write_json(new / COMPARISON, rows)
+            write_report(run, new=new)
+            write_checksums(new, run)
+    elif not is_fresh(run):
+        write_report(run)
+    return run / REPORT

@@ -12,25 +12,35 @@ from onesided.core.config import Settings, merge
 from onesided.core.errors import ConfigError
 from onesided.core.monitor import Monitor
 from onesided.engine.model_file import load_model
+from onesided.geo.input.imagery import Imagery, find_imagery
 from onesided.geo.input.positives import read_truth
+from onesided.geo.input.vector import count_footprints
+from onesided.geo.output.basemap import Basemap, basemap_of
 from onesided.geo.output.files import MapFiles, write_files
+from onesided.geo.output.page_content import PAGE_MEGABYTES
+from onesided.geo.output.page_files import remove_other_files
 from onesided.geo.output.summary import Summary, summarise
 from onesided.geo.output.table import MapTable, score_chips
 from onesided.geo.scene.chips import Chips, cut_chips
-from onesided.geo.scene.cutting import check_images_fit, read_cutting, write_cutting
-from onesided.geo.scene.holdout import held_out_rows, load_chips, out_of_fold_scores
+from onesided.geo.scene.cutting import check_images_fit, read_cutting
+from onesided.geo.scene.shift import parse_shift
 from onesided.geo.scene.sources import MapSources, MarkedScene, open_sources
-from onesided.jobs.choices import MOST_SKIPPED, method_lines
-from onesided.jobs.fit import check_before_reading, watcher
+from onesided.geo.scene.tiles import is_event
+from onesided.jobs.fit import check_before_reading
+from onesided.jobs.region import Region, RegionResult, Wanted, formats_of, part_of
 from onesided.jobs.settings import PathLike, nested, training_flags
-from onesided.report import write_report
+from onesided.jobs.training import train_on_chips
+from onesided.jobs.words import MOST_SKIPPED
 from onesided.run.config import ChipsConfig, check_prior
-from onesided.run.execute import run as run_problem
-from onesided.run.folder import CHIPS, SCORED, check_place, working_in
+from onesided.run.folder import CHIPS, check_place, working_in
 from onesided.run.presets import plan_run
 from onesided.run.prior import PriorUsed
-from onesided.run.problem import build_problem
-from onesided.run.scored import Scored
+from onesided.storage.lock import alone
+from onesided.storage.together import settle, together
+
+MANY = 100_000
+"""From so many buildings on a map is made in pieces, its page without pictures."""
+ONLY_IN_PIECES = (".parquet", ".fgb", ".pmtiles")
 
 
 @dataclass(frozen=True)
@@ -60,8 +70,8 @@ class MapResult:
 def map_buildings(
     *,
     output: PathLike,
-    image: PathLike | None = None,
-    pre: PathLike | None = None,
+    image: PathLike | Sequence[PathLike] | None = None,
+    pre: PathLike | Sequence[PathLike] | None = None,
     footprints: PathLike | None = None,
     points: PathLike | None = None,
     positives: PathLike | None = None,
@@ -71,6 +81,7 @@ def map_buildings(
     id_column: str | None = None,
     footprints_crs: str | None = None,
     image_crs: str | None = None,
+    shift: str | Sequence[float] | None = None,
     test: PathLike | None = None,
     model: PathLike | None = None,
     run: PathLike | None = None,
@@ -84,16 +95,23 @@ def map_buildings(
     weights: PathLike | None = None,
     freeze: bool = False,
     prior: float | str | None = None,
+    part: str | None = None,
+    formats: str | Sequence[str] | None = None,
+    cells: float | None = None,
+    areas: PathLike | None = None,
+    region: bool | None = None,
     settings: Mapping[str, Any] | None = None,
+    basemap: str | None = None,
+    page_megabytes: float = PAGE_MEGABYTES,
     overwrite: bool = False,
     monitor: Monitor | None = None,
-) -> MapResult:
+) -> MapResult | RegionResult:
     """Score every building of a place from a few that are marked as damaged.
 
     Writes a GeoPackage and GeoJSON, a style for QGIS, summary.csv and map.html. The same call
     resumes a stopped one.
 
-    Example:
+    Examples:
         >>> import onesided
         >>> found = onesided.map_buildings(
         ...     image="post.tif", footprints="buildings.gpkg", positives="damaged.csv",
@@ -104,8 +122,9 @@ def map_buildings(
 
     Args:
         output: File to write, .gpkg or .geojson; the others go beside it.
-        image: Image after the event.
-        pre: Image of the same place before it.
+        image: Image after the event: a file, several, a folder of tiles, a .zip, an address of a
+            GeoTIFF, or a STAC file.
+        pre: Image of the same place before it, likewise.
         footprints: Buildings.
         points: Instead of both, a folder of crops LON_LAT, or a CSV file of them.
         positives: Damaged buildings: CSV file of ids, layer, or folder of crops.
@@ -115,6 +134,7 @@ def map_buildings(
         id_column: Column with the id of each building.
         footprints_crs: Coordinate system where the file names none.
         image_crs: Likewise of the image.
+        shift: Metres to the east and to the north by which footprints are moved before cutting.
         test: CSV file of id and label, for reporting; never trained on.
         model: Run folder whose model scores; nothing is trained.
         run: Run folder to write; None means beside the output.
@@ -128,13 +148,21 @@ def map_buildings(
         weights: A .safetensors file to start from.
         freeze: Train only a head, on features of a frozen backbone.
         prior: Share of damaged buildings among the unmarked, or how to estimate it.
+        part: Part of a region to score, such as 3/64; needs `model`.
+        formats: Further formats to write: parquet, fgb, pmtiles.
+        cells: Side in metres of cells to count buildings in.
+        areas: File of areas to count buildings in.
+        region: Whether to work in pieces, with a page that has no pictures; None does where
+            buildings are many.
         settings: Further settings by table; they win over what the other parameters say.
+        basemap: A map from the network that the page offers, switched off: osm or an address.
+        page_megabytes: Room for sharp images beside map.html.
         overwrite: Replace another run in the run folder.
         monitor: Receives notices and progress.
     """
     sources = MapSources(
-        image=_path(image),
-        pre=_path(pre),
+        image=_imagery(image, "--image", footprints),
+        pre=_imagery(pre, "--pre", footprints),
         footprints=_path(footprints),
         points=_path(points),
         positives=_path(positives),
@@ -144,6 +172,7 @@ def map_buildings(
         id_column=id_column,
         footprints_crs=footprints_crs,
         image_crs=image_crs,
+        shift=parse_shift(shift),
     )
     sources.check(has_model=model is not None)
     flags = nested(
@@ -163,19 +192,50 @@ def map_buildings(
         }
     )
     given = merge(flags, settings or {})
+    folder = Path(run) if run else Path(output).with_name(f"{Path(output).stem}-run")
+    online = basemap_of(basemap) if basemap is not None else None
+    wanted = Wanted(Path(output), formats_of(formats), cells, _path(areas), online)
+    read: dict[str, Any] = {"footprints": footprints, "points": points, "positives": positives}
+    read |= {"test": test, "areas": areas}
+    read |= {f"image {number}": each for number, each in enumerate(_words(image))}
+    there = {
+        f"--{name.split()[0]}": Path(path)
+        for name, path in read.items()
+        if path and Path(path).exists()
+    }
+    if in_pieces(sources, part, wanted, region=region):
+        wanted.check_apart(there)
+        with ExitStack() as stack:
+            known = None if prior is None else check_prior(prior)
+            if model is not None:
+                check_goes_with_model(given, preset)
+            return Region(
+                sources=sources,
+                wanted=wanted,
+                folder=folder,
+                truth=read_truth(Path(test)) if test else None,
+                stack=stack,
+                monitor=monitor or Monitor(),
+            ).map(
+                given,
+                preset=preset or "quick",
+                model=_path(model),
+                part=part_of(part),
+                prior=known if isinstance(known, float) else None,
+                overwrite=overwrite,
+            )
     files = MapFiles.beside(Path(output))
-    read = {"image": image, "pre": pre, "footprints": footprints, "points": points}
-    read |= {"positives": positives, "test": test}
-    there = {f"--{name}": Path(path) for name, path in read.items() if path and Path(path).exists()}
     files.check_apart(there)
     with ExitStack() as stack:
         job = _Job(
             sources=sources,
             files=files,
-            folder=Path(run) if run else Path(output).with_name(f"{Path(output).stem}-run"),
+            folder=folder,
             truth=read_truth(Path(test)) if test else None,
             stack=stack,
             monitor=monitor or Monitor(),
+            basemap=online,
+            page_megabytes=page_megabytes,
         )
         if model is None:
             return job.train_and_map(given, preset or "quick", overwrite=overwrite)
@@ -185,6 +245,38 @@ def map_buildings(
 
 def _path(given: PathLike | None) -> Path | None:
     return None if given is None else Path(given)
+
+
+def _words(given: PathLike | Sequence[PathLike] | None) -> list[PathLike]:
+    if given is None:
+        return []
+    return [given] if isinstance(given, str | Path) else list(given)
+
+
+def _imagery(
+    given: PathLike | Sequence[PathLike] | None, flag: str, footprints: PathLike | None
+) -> Path | Imagery | None:
+    """Return the image that a flag names; pictures of an xBD event stay a folder."""
+    words = _words(given)
+    if not words:
+        return None
+    if len(words) == 1 and (footprints is None or is_event(Path(footprints))):
+        return Path(words[0])
+    return find_imagery(words, flag)
+
+
+def in_pieces(
+    sources: MapSources, part: str | None, wanted: Wanted, *, region: bool | None
+) -> bool:
+    """Return whether the map is made in pieces: asked for, or too many buildings for memory."""
+    if sources.footprints is None or is_event(sources.footprints):
+        if part is not None or region:
+            raise ConfigError("--part and --region take --image and --footprints.")
+        return False
+    further = wanted.formats or wanted.cells is not None or wanted.areas is not None
+    if part is not None or region or further or wanted.output.suffix.lower() in ONLY_IN_PIECES:
+        return region is not False
+    return region is None and count_footprints(sources.footprints) > MANY
 
 
 @dataclass(frozen=True)
@@ -197,6 +289,8 @@ class _Job:
     truth: Mapping[str, int] | None
     stack: ExitStack
     monitor: Monitor
+    basemap: Basemap | None = None
+    page_megabytes: float = PAGE_MEGABYTES
 
     def train_and_map(self, given: Settings, preset: str, *, overwrite: bool) -> MapResult:
         """Train on the marked buildings against all others, and write the map."""
@@ -208,42 +302,30 @@ class _Job:
         assert isinstance(wanted, ChipsConfig), "the settings above name chips"
         prepared = open_sources(self.stack, replace(self.sources, margin=wanted.margin))
         chips = self._cut(prepared, wanted.size)
-        buildings = prepared.scene.buildings
-        loaded = load_chips(buildings, chips, prepared.marked, wanted)
-        problem = build_problem(plan.for_data(loaded.split), loaded)
-        for sentence in loaded.notices:
-            self.monitor.note(sentence)
-        title = problem.config.method.card.title
-        with self.monitor.phase(f"training {title}") as phase:
-            result = run_problem(problem, place, watcher(phase)).content
-        # After it: a run that is refused says one sentence and nothing else.
-        for sentence in method_lines(problem.config):
-            self.monitor.note(sentence)
-        write_cutting(self.folder, prepared.stretches, wanted.margin)
-        write_report(self.folder)
-        scored, count = Scored.load(self.folder / SCORED), len(chips.values)
-        known = out_of_fold_scores(loaded.split, scored, count)
-        held_out = held_out_rows(loaded.split, count) | ~np.isnan(known)
+        trained = train_on_chips(prepared, chips, plan, wanted, place, self.monitor)
+        table = score_chips(
+            self.folder,
+            prepared.scene.buildings,
+            chips,
+            marked=prepared.marked,
+            held_out=trained.held_out,
+            known=trained.known,
+            copies=trained.copies,
+        )
         return self._write(
             prepared,
             chips,
-            score_chips(
-                self.folder,
-                buildings,
-                chips,
-                marked=prepared.marked,
-                held_out=held_out,
-                known=known,
-            ),
-            prior=PriorUsed.of_result(result),
+            table,
+            prior=PriorUsed.of_result(trained.result),
             unseen=False,
-            notices=(*loaded.notices, *result["warnings"]),
-            optimism=result.get("optimism", 0.0),
+            notices=trained.notices,
+            optimism=trained.result.get("optimism", 0.0),
         )
 
     def map_by_model(self, model: Path, prior: object | None) -> MapResult:
         """Write the map by a model that was trained before."""
         known = None if prior is None else check_prior(prior)
+        settle(model)
         _, description = load_model(model)
         cutting, sources = read_cutting(model), self.sources
         if cutting is not None:
@@ -260,7 +342,12 @@ class _Job:
             prepared,
             chips,
             score_chips(
-                model, prepared.scene.buildings, chips, marked=prepared.marked, held_out=nothing
+                model,
+                prepared.scene.buildings,
+                chips,
+                marked=prepared.marked,
+                held_out=nothing,
+                elsewhere=True,
             ),
             prior=PriorUsed(known, None, None, "given") if isinstance(known, float) else None,
             unseen=True,
@@ -298,7 +385,22 @@ class _Job:
         alarm = (summary.degenerate,) if summary.degenerate else ()
         every = (*alarm, *prepared.warnings, *notices, *summary.warnings)
         warnings = tuple(dict.fromkeys(every))
-        write_files(self.files, table, chips, prepared, summary, warnings)
+        asked = self.files.paths()[0]
+        with (
+            alone(asked.with_name(f".{asked.name}.lock")),
+            together(asked.parent, asked.name) as new,
+        ):
+            page_folder = write_files(
+                self.files.inside(new),
+                table,
+                chips,
+                prepared,
+                summary,
+                warnings,
+                basemap=self.basemap,
+                page_megabytes=self.page_megabytes,
+            )
+        remove_other_files(self.files.page, page_folder)
         return MapResult(table, summary, warnings, tuple(self.files.paths()), self.folder)
 
 

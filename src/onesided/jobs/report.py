@@ -4,6 +4,8 @@ from pathlib import Path
 
 from onesided.jobs.settings import PathLike
 from onesided.report import write_report
+from onesided.storage.lock import working_in
+from onesided.storage.together import recover
 
 
 def report(run: PathLike, *, labels: PathLike | None = None) -> Path:
@@ -13,9 +15,14 @@ def report(run: PathLike, *, labels: PathLike | None = None) -> Path:
         run: Folder of a finished run.
         labels: CSV file of true classes, to be shown beside the estimates.
     """
-    if labels is None:
-        return write_report(Path(run))
-    # It imports torch, which takes seconds, and most pages have no labels.
-    from onesided.run.evaluate import compare_with_labels
+    run = Path(run)
+    if not run.is_dir():
+        return write_report(run)  # which says what is missing
+    with working_in(run):
+        recover(run)
+        if labels is None:
+            return write_report(run)
+        # It imports torch, which takes seconds, and most pages have no labels.
+        from onesided.run.evaluate import compare_with_labels
 
-    return write_report(Path(run), labelled=compare_with_labels(Path(run), Path(labels)))
+        return write_report(run, labelled=compare_with_labels(run, Path(labels)))

@@ -12,8 +12,25 @@ PathLike = str | Path
 
 GOES_WITH = {
     "--data": ("--root", "--cache"),
-    "--table": ("--test", "--tolerate", "--cache", "--text", "--group"),
-    "-p and -u": ("-p", "-u", "-n", "--test", "--tolerate", "--cache", "--group"),
+    "--table": (
+        "--test",
+        "--tolerate",
+        "--cache",
+        "--text",
+        "--text-encoder",
+        "--group",
+        "--sample-weight",
+    ),
+    "-p and -u": (
+        "-p",
+        "-u",
+        "-n",
+        "--test",
+        "--tolerate",
+        "--cache",
+        "--text-encoder",
+        "--group",
+    ),
 }
 """Which flags say something about which kind of data."""
 

@@ -1,59 +1,106 @@
-"""Every method by name."""
+"""Every method by name. Imports no torch: a wrong name is told before a network is loaded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from onesided.core.config import nearest
 from onesided.core.errors import ConfigError
-from onesided.methods.auto import AutoConfig
-from onesided.methods.average import AverageConfig
-from onesided.methods.base import MethodConfig
-from onesided.methods.distpu import DistPUConfig
-from onesided.methods.forest import BoostingConfig, ForestConfig
-from onesided.methods.holisticpu import HolisticPUConfig
-from onesided.methods.lagam import LaGAMConfig
-from onesided.methods.linear import LinearConfig
-from onesided.methods.ncpu import NcPUConfig
-from onesided.methods.pico import PiCOConfig
-from onesided.methods.puet import PUETConfig
-from onesided.methods.risk import CEConfig, ImbPUConfig, NNPUConfig, SupervisedConfig, UPUConfig
-from onesided.methods.teacher import TeacherConfig
-from onesided.methods.tedn import TEDnConfig
-from onesided.methods.vpu import VPUConfig
-from onesided.methods.wsc import WSCConfig
 
-METHODS: Mapping[str, type[MethodConfig]] = {
-    "teacher": TeacherConfig,
-    "ncpu": NcPUConfig,
-    "ce": CEConfig,
-    "supervised": SupervisedConfig,
-    "upu": UPUConfig,
-    "nnpu": NNPUConfig,
-    "imbpu": ImbPUConfig,
-    "vpu": VPUConfig,
-    "tedn": TEDnConfig,
-    "puet": PUETConfig,
-    "holisticpu": HolisticPUConfig,
-    "distpu": DistPUConfig,
-    "pico": PiCOConfig,
-    "lagam": LaGAMConfig,
-    "wsc": WSCConfig,
-    "linear": LinearConfig,
-    "forest": ForestConfig,
-    "boosting": BoostingConfig,
-    "average": AverageConfig,
-}
+if TYPE_CHECKING:
+    from onesided.methods.base import MethodConfig
+
+
+class Table(MutableMapping[str, "type[MethodConfig]"]):
+    """Settings classes by the name of their method, imported when they are asked for.
+
+    A method can be added while the program runs, as a class.
+    """
+
+    def __init__(self, homes: dict[str, str]) -> None:
+        self.entries: dict[str, str | type[MethodConfig]] = dict(homes)
+
+    def __getitem__(self, name: str) -> "type[MethodConfig]":
+        """Return the settings class, imported now if it is the first time."""
+        entry = self.entries[name]
+        if isinstance(entry, str):
+            module, _, settings = entry.partition(".")
+            found: type[MethodConfig] = getattr(import_module(f"{__name__}.{module}"), settings)
+            self.entries[name] = entry = found
+        return entry
+
+    def __setitem__(self, name: str, settings: "type[MethodConfig]") -> None:
+        """Add a method."""
+        self.entries[name] = settings
+
+    def __delitem__(self, name: str) -> None:
+        """Remove a method."""
+        del self.entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names, in order."""
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        """Return how many methods there are."""
+        return len(self.entries)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a method of this name, without importing it."""
+        return name in self.entries
+
+
+METHODS = Table(
+    {
+        "teacher": "teacher.TeacherConfig",
+        "ncpu": "ncpu.NcPUConfig",
+        "ce": "risk.CEConfig",
+        "supervised": "risk.SupervisedConfig",
+        "upu": "risk.UPUConfig",
+        "nnpu": "risk.NNPUConfig",
+        "imbpu": "risk.ImbPUConfig",
+        "vpu": "vpu.VPUConfig",
+        "tedn": "tedn.TEDnConfig",
+        "puet": "puet.PUETConfig",
+        "holisticpu": "holisticpu.HolisticPUConfig",
+        "distpu": "distpu.DistPUConfig",
+        "pico": "pico.PiCOConfig",
+        "lagam": "lagam.LaGAMConfig",
+        "wsc": "wsc.WSCConfig",
+        "linear": "linear.LinearConfig",
+        "forest": "forest.ForestConfig",
+        "boosting": "forest.BoostingConfig",
+        "average": "average.AverageConfig",
+        "elkan-noto": "elkan_noto.ElkanNotoConfig",
+        "bagging": "bagging.BaggingConfig",
+        "pusb": "pusb.PUSBConfig",
+        "lbe": "lbe.LBEConfig",
+    }
+)
+"""Name to module and settings class."""
 AUTO = "auto"
 """The name that stands for a search among methods."""
 
 
-def choices() -> dict[str, type[MethodConfig]]:
+def names() -> tuple[str, ...]:
     """Return what `--method` takes: the search, and every method, also one added a moment ago."""
+    return (AUTO, *METHODS)
+
+
+def choices() -> dict[str, "type[MethodConfig]"]:
+    """Return the settings class of the search and of every method, by name."""
+    from onesided.methods.auto import AutoConfig
+
     return {AUTO: AutoConfig, **METHODS}
 
 
-def method_named(name: str) -> type[MethodConfig]:
+def check_name(name: str) -> None:
+    """Refuse a name that no method has; the error suggests the nearest one."""
+    if name not in names():
+        raise ConfigError(f"There is no method '{name}'.{nearest(name, names())}")
+
+
+def method_named(name: str) -> "type[MethodConfig]":
     """Return the settings class of a method; the error suggests the nearest name."""
-    known = choices()
-    if name not in known:
-        raise ConfigError(f"There is no method '{name}'.{nearest(name, known)}")
-    return known[name]
+    check_name(name)
+    return choices()[name] if name == AUTO else METHODS[name]

@@ -60,7 +60,7 @@ class AlignmentConfig(MethodConfig):
     code); or nothing (Eq. 7 as written)."""
     self_pair: SelfPair = "root"
     """A sample's pair with itself: under the root like every pair (paper), or plain (released)."""
-    projector_width: int = Field(default=2048, ge=1)
+    projector_width: int = Field(default=2048, ge=1, le=65536)
     """Hidden units of the projector."""
 
     @model_validator(mode="after")

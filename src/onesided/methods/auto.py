@@ -24,6 +24,8 @@ class AutoConfig(MethodConfig):
     also: tuple[str, ...] = ()
     """Methods to try beside these, whatever they cost."""
 
+    uses_negatives: ClassVar[bool] = True
+    uses_weights: ClassVar[bool] = True
     card: ClassVar[Card] = Card(
         title="auto",
         summary="Tries simple methods first and larger ones as time allows, and keeps the best by "

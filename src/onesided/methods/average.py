@@ -1,43 +1,59 @@
 """Average: several direct methods, each on the same scale, weighed equally."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float64
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
 from onesided.core.batch import DataFacts
+from onesided.core.config import Settings
 from onesided.core.errors import CheckpointError, OnesidedError
-from onesided.methods.against_pool import Features, Mask, logistic
+from onesided.methods.against_pool import Features, Mask, Weights, logistic
 from onesided.methods.base import Card, MethodConfig
 from onesided.methods.forest import Boosting, BoostingConfig, Forest, ForestConfig
+from onesided.methods.graph import Graph, Value
 from onesided.methods.linear import Linear, LinearConfig
 from onesided.nets.standardise import Backbone, Standardise
 
 PARTS: Mapping[str, type[LinearConfig | ForestConfig | BoostingConfig]] = {
     "linear": LinearConfig,
+    "linear_twice": LinearConfig,
     "forest": ForestConfig,
+    "forest_twice": ForestConfig,
     "boosting": BoostingConfig,
 }
 Part = Linear | Forest | Boosting
 SCALE = "scale"
 CLOSEST = 1e-12
+CLOSEST_SCORE = 1e-6
+"""Scores nearer to 0 or 1 count as this near: their log odds would have no bound."""
 
 
 class AverageConfig(MethodConfig):
     """Settings of Average."""
 
     linear: dict[str, Any] | None = Field(default_factory=dict)
-    """Settings of Linear; None leaves it out."""
+    """Settings of Linear; false leaves it out."""
+    linear_twice: dict[str, Any] | None = None
+    """Settings of a second Linear, such as one of two passes; without any it is left out."""
     forest: dict[str, Any] | None = Field(default_factory=dict)
-    """Settings of Forest; None leaves it out."""
+    """Settings of Forest; false leaves it out."""
+    forest_twice: dict[str, Any] | None = None
+    """Settings of a second Forest; without any it is left out."""
     boosting: dict[str, Any] | None = None
-    """Settings of Boosting; None leaves it out."""
+    """Settings of Boosting; without any it is left out."""
+    spreads: dict[str, float] = Field(default_factory=dict)
+    """Spread of each part's log odds on samples that it was not trained on, by which they are
+    divided. A search knows it. Without, it is measured on the training samples, on which trees
+    are far too sure."""
 
+    uses_negatives: ClassVar[bool] = True
+    uses_weights: ClassVar[bool] = True
     trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Average",
@@ -51,10 +67,25 @@ class AverageConfig(MethodConfig):
         logs={},
     )
 
+    @field_validator(*PARTS, mode="before")
+    @classmethod
+    def _false_leaves_out(cls, settings: object) -> object:
+        return None if settings is False else settings
+
+    def stored(self) -> Settings:
+        """Return the settings with false for a part that is left out: TOML knows no None."""
+        settings = super().stored()
+        left_out = {name for name in ("linear", "forest") if settings[name] is None}
+        return settings | dict.fromkeys(left_out, False)
+
     @model_validator(mode="after")
     def _has_two_sound_parts(self) -> "AverageConfig":
         if len(self.parts()) < 2:
             raise ValueError("an average takes two methods at least")
+        if self.spreads and self.spreads.keys() != self.parts().keys():
+            raise ValueError("spreads are of all parts or of none")
+        if not all(0 < spread < np.inf for spread in self.spreads.values()):
+            raise ValueError("a spread is a number above 0")
         return self
 
     def parts(self) -> dict[str, LinearConfig | ForestConfig | BoostingConfig]:
@@ -73,7 +104,7 @@ class AverageConfig(MethodConfig):
 
 
 class Average:
-    """The mean of its parts' log odds, each divided by its spread over the training samples.
+    """The mean of its parts' log odds, each divided by its spread.
 
     A strongly penalised model is timid: its scores are all near one half. Without a common scale
     it would have no say.
@@ -85,20 +116,37 @@ class Average:
         self.parts = {
             name: _part(settings, width, standardise) for name, settings in config.parts().items()
         }
+        self.given = [config.spreads[name] for name in self.parts] if config.spreads else None
         self.scale: np.ndarray | None = None
 
-    def fit(self, features: Features, labelled: Mask, rng: np.random.Generator) -> None:
-        """Fit every part, and measure the spread of its scores."""
+    def fit(
+        self,
+        features: Features,
+        labelled: Mask,
+        rng: np.random.Generator,
+        *,
+        negative: Mask | None = None,
+        weights: Weights | None = None,
+    ) -> None:
+        """Fit every part, and measure the spread of its scores where it is not known."""
         for part in self.parts.values():
-            part.fit(features, labelled, rng)
-        spreads = [_log_odds(part.scores(features)).std() for part in self.parts.values()]
-        self.scale = np.maximum(spreads, CLOSEST)
+            part.fit(features, labelled, rng, negative=negative, weights=weights)
+        spreads = self.given or [spread(part.scores(features)) for part in self.parts.values()]
+        self.scale = np.array(spreads)
 
     def scores(self, features: Features) -> Float64[np.ndarray, "m"]:
         """Return the logistic function of the mean."""
-        each = [_log_odds(part.scores(features)) for part in self.parts.values()]
-        mean: np.ndarray = np.mean(np.stack(each) / self._fitted()[:, None], axis=0)
-        return logistic(mean)
+        return averaged([part.scores(features) for part in self.parts.values()], self._fitted())
+
+    def express(self, graph: Graph, features: Value) -> Value:
+        """Add the steps from samples to scores, by `averaged`."""
+        each = []
+        for part, spread in zip(self.parts.values(), self._fitted(), strict=True):
+            inside = graph.clip(part.express(graph, features), CLOSEST_SCORE, 1 - CLOSEST_SCORE)
+            against = graph.line(graph.log(graph.line(inside, -1, 1)), -1, 0)
+            odds = graph.total(graph.log(inside), against)
+            each.append(graph.line(odds, 1 / (len(self.parts) * float(spread)), 0))
+        return graph.logistic(graph.total(*each))
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return what the parts need, each under its name, and their scales."""
@@ -131,6 +179,20 @@ class Average:
         return self.scale
 
 
+def spread(scores: Float64[np.ndarray, "n"]) -> float:
+    """Return the standard deviation of the log odds; never 0, because one divides by it."""
+    return max(float(_log_odds(scores).std()), CLOSEST)
+
+
+def averaged(
+    scores: Sequence[Float64[np.ndarray, "n"]], spreads: Sequence[float] | np.ndarray
+) -> Float64[np.ndarray, "n"]:
+    """Return the logistic function of the mean of several models' log odds over their spreads."""
+    each = [_log_odds(one) / by for one, by in zip(scores, spreads, strict=True)]
+    mean: np.ndarray = np.mean(each, axis=0)
+    return logistic(mean)
+
+
 def _part(
     settings: LinearConfig | ForestConfig | BoostingConfig,
     width: int,
@@ -153,6 +215,6 @@ def _is_scale(scale: Tensor, parts: int) -> bool:
 
 
 def _log_odds(scores: np.ndarray) -> np.ndarray:
-    inside = np.clip(scores, 1e-6, 1 - 1e-6)
+    inside = np.clip(scores, CLOSEST_SCORE, 1 - CLOSEST_SCORE)
     odds: np.ndarray = np.log(inside) - np.log1p(-inside)
     return odds

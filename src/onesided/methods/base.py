@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Float64, Shaped
 from pydantic import model_validator
 from torch import Tensor, nn
 
@@ -145,7 +145,11 @@ class DirectMethod(Protocol):
         labelled: Bool[np.ndarray, "n"],
         rng: np.random.Generator,
     ) -> None:
-        """Fit to flattened samples: pixels from 0 to 255, or numbers of a table."""
+        """Fit to flattened samples: pixels from 0 to 255, or numbers of a table.
+
+        A method whose settings declare `uses_negatives` or `uses_weights` takes these as well, see
+        `InformedMethod`.
+        """
         ...
 
     def scores(self, features: Shaped[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
@@ -158,6 +162,22 @@ class DirectMethod(Protocol):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> object:
         """Restore what `state_dict` returned."""
+        ...
+
+
+class InformedMethod(DirectMethod, Protocol):
+    """A direct method that also learns from known negatives and from weights."""
+
+    def fit(
+        self,
+        features: Shaped[np.ndarray, "n d"],
+        labelled: Bool[np.ndarray, "n"],
+        rng: np.random.Generator,
+        *,
+        negative: Bool[np.ndarray, "n"] | None = None,
+        weights: Float64[np.ndarray, "n"] | None = None,
+    ) -> None:
+        """Fit to flattened samples, of which some are known to be negative, or count more."""
         ...
 
 
@@ -196,6 +216,8 @@ class MethodConfig(Config):
     uses_negatives: ClassVar[bool] = False
     """Whether known negatives may be training rows. Methods without it count every row that is
     not labelled as a random sample of the unlabelled pool, so known negatives are left out."""
+    uses_weights: ClassVar[bool] = False
+    """Whether samples may count more than others in training; only direct methods can."""
     trains_backbone: ClassVar[bool] = True
     """False where the method builds no network, so that the backbone's size says nothing of the
     work."""
@@ -204,6 +226,10 @@ class MethodConfig(Config):
     def build(self, facts: DataFacts, backbone: Backbone) -> Method:
         """Return the untrained method."""
         raise NotImplementedError
+
+    def stored(self) -> Settings:
+        """Return the settings as a TOML file holds them, which knows no None."""
+        return self.model_dump(mode="json")
 
     def batching(self, batch_size: int) -> Batching:
         """Return how batches are composed, which also sets the length of an epoch."""

@@ -19,13 +19,15 @@ from onesided.core.errors import OnesidedError
 from onesided.methods.against_pool import (
     Features,
     Mask,
+    TrainingRows,
+    Weights,
     checked_features,
     checked_state,
-    equal_weights,
-    likely_positive,
     logistic,
+    with_likely_positive,
 )
 from onesided.methods.base import Card, MethodConfig
+from onesided.methods.graph import Graph, Value
 from onesided.nets.standardise import Backbone
 from onesided.trees.leaves import Leaves, leaves_of, restored_leaves, sum_of_leaves
 
@@ -44,7 +46,7 @@ FIRST_PASS_TREES = 30
 class ForestConfig(MethodConfig):
     """Settings of Forest."""
 
-    trees: int = Field(default=100, ge=1)
+    trees: int = Field(default=100, ge=1, le=100_000)
     """Number of trees that are averaged."""
     min_samples_leaf: int = Field(default=5, ge=1)
     """Fewest samples in a leaf: with fewer, a tree memorises which positives are labelled."""
@@ -52,6 +54,8 @@ class ForestConfig(MethodConfig):
     """2 grows a second forest, with the likely positives of U taken as positives: as many as the
     estimated prior says, by out-of-fold scores of the first one."""
 
+    uses_negatives: ClassVar[bool] = True
+    uses_weights: ClassVar[bool] = True
     trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Forest",
@@ -110,31 +114,43 @@ class Forest(_Trees):
         super().__init__(width)
         self.config = config
 
-    def fit(self, features: Features, labelled: Mask, rng: np.random.Generator) -> None:
+    def fit(
+        self,
+        features: Features,
+        labelled: Mask,
+        rng: np.random.Generator,
+        *,
+        negative: Mask | None = None,
+        weights: Weights | None = None,
+    ) -> None:
         """Grow the trees."""
         rows = checked_features(features, self.width, self.title)
+        data = TrainingRows(rows, labelled, negative, weights)
         seed = int(rng.integers(SEEDS))
         if self.config.passes == 2:
-            labelled = likely_positive(
-                rows,
-                labelled,
-                lambda x, y, new: sum_of_leaves(self._grow(x, y, seed, FIRST_PASS_TREES), new),
+            data = with_likely_positive(
+                data,
+                lambda some, new: sum_of_leaves(self._grow(some, seed, FIRST_PASS_TREES), new),
                 rng,
             )
-        self.leaves = self._grow(rows, labelled, seed, self.config.trees)
+        self.leaves = self._grow(data, seed, self.config.trees)
 
     def scores(self, features: Features) -> Float64[np.ndarray, "m"]:
         """Return how likely each sample is to be of P, were P and U equally frequent."""
         shares: np.ndarray = np.clip(self._sums(features), 0, 1)
         return shares
 
-    def _grow(self, rows: np.ndarray, positive: Mask, seed: int, count: int) -> Leaves:
+    def express(self, graph: Graph, features: Value) -> Value:
+        """Add the steps from samples to scores."""
+        return graph.clip(graph.sum_of_leaves(features, self._grown()), 0, 1)
+
+    def _grow(self, data: TrainingRows, seed: int, count: int) -> Leaves:
         from sklearn.ensemble import ExtraTreesClassifier  # a second to import
 
         model = ExtraTreesClassifier(
             count, min_samples_leaf=self.config.min_samples_leaf, random_state=seed
         )
-        model.fit(rows, positive, sample_weight=equal_weights(positive))
+        model.fit(data.features, data.labelled, sample_weight=data.balanced())
         trees = [tree.tree_ for tree in model.estimators_]
         # Since scikit-learn 1.3 a node's values are the shares of the classes in it.
         return leaves_of(trees, (tree.value[:, 0, 1] / len(trees) for tree in trees))
@@ -143,7 +159,7 @@ class Forest(_Trees):
 class BoostingConfig(MethodConfig):
     """Settings of Boosting."""
 
-    trees: int = Field(default=100, ge=1)
+    trees: int = Field(default=100, ge=1, le=100_000)
     """Number of trees, each of which corrects those before it."""
     depth: int = Field(default=3, ge=1, le=16)
     """Depth of a tree: how many columns may act together."""
@@ -152,6 +168,8 @@ class BoostingConfig(MethodConfig):
     subsample: float = Field(default=0.5, gt=0, le=1)
     """Share of the samples that each tree sees."""
 
+    uses_negatives: ClassVar[bool] = True
+    uses_weights: ClassVar[bool] = True
     trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Boosting",
@@ -181,7 +199,15 @@ class Boosting(_Trees):
         super().__init__(width)
         self.config = config
 
-    def fit(self, features: Features, labelled: Mask, rng: np.random.Generator) -> None:
+    def fit(
+        self,
+        features: Features,
+        labelled: Mask,
+        rng: np.random.Generator,
+        *,
+        negative: Mask | None = None,
+        weights: Weights | None = None,
+    ) -> None:
         """Grow the trees, one after the other."""
         from sklearn.ensemble import GradientBoostingClassifier  # a second to import
 
@@ -195,7 +221,8 @@ class Boosting(_Trees):
             random_state=int(rng.integers(SEEDS)),
         )
         rows = checked_features(features, self.width, self.title)
-        model.fit(rows, labelled, sample_weight=equal_weights(labelled))
+        data = TrainingRows(rows, labelled, negative, weights)
+        model.fit(rows, labelled, sample_weight=data.balanced())
         trees = [tree.tree_ for tree in model.estimators_.ravel()]
         rate = self.config.learning_rate
         self.leaves = leaves_of(trees, (rate * tree.value[:, 0, 0] for tree in trees))
@@ -203,3 +230,7 @@ class Boosting(_Trees):
     def scores(self, features: Features) -> Float64[np.ndarray, "m"]:
         """Return how likely each sample is to be of P, were P and U equally frequent."""
         return logistic(self._sums(features))
+
+    def express(self, graph: Graph, features: Value) -> Value:
+        """Add the steps from samples to scores."""
+        return graph.logistic(graph.sum_of_leaves(features, self._grown()))

@@ -68,7 +68,7 @@ class LaGAMConfig(VariantConfig):
     """A group of switches: the method as described, or two deviations of its authors' code."""
     warmup_epochs: int = Field(default=20, ge=0)
     """Epochs in which unlabelled rows have the target negative, without meta labels and groups."""
-    clusters: int = Field(default=5, ge=1)
+    clusters: int = Field(default=5, ge=1, le=10_000)
     """Number of clusters of the embeddings, K; its authors take 100 for CIFAR-100 and STL-10."""
     group_threshold: float = Field(default=0.5, ge=0, le=1)
     """Probability above which a row counts as positive when groups are formed."""
@@ -88,7 +88,7 @@ class LaGAMConfig(VariantConfig):
     """Weight of the loss on mixed samples."""
     temperature: float = Field(default=0.07, gt=0)
     """Temperature of the contrastive losses, tau."""
-    projector_width: int = Field(default=512, ge=1)
+    projector_width: int = Field(default=512, ge=1, le=65536)
     """Hidden units of the projector."""
 
     needs: ClassVar[Needs] = Needs(clean=True)
@@ -221,7 +221,7 @@ class LaGAM(GradientMethod):
     def classify(self, images: Tensor) -> Float[Tensor, "n 2"]:
         """Return two logits: the scalar one for positive, zero for negative."""
         margin = self._margin(self.backbone(images))
-        logits = torch.zeros(len(margin), 2, dtype=margin.dtype, device=margin.device)
+        logits = margin.new_zeros(margin.shape[0], 2)  # len() would fix the batch of an export
         logits[:, POSITIVE] = margin
         return logits
 

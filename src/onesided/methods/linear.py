@@ -1,7 +1,7 @@
 """Linear: regularised logistic regression, P against U.
 
     x    standardised features                  w, b  weights and bias
-    y    1 for P, 0 for U                       c_i   weights by which P and U count the same
+    y    1 for P, 0 for U and known negatives   c_i   weights by which P and U count the same
     l    penalty
 
     minimise  mean_i c_i log(1 + exp(-(2 y_i - 1)(w x_i + b)))  +  l / 2 |w|^2
@@ -13,12 +13,12 @@ best one is near 1, and scikit-learn's C = 1 means 1 / n.
 
 from collections.abc import Mapping
 from math import prod
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float64
-from pydantic import field_validator
+from pydantic import BeforeValidator
 from torch import Tensor
 
 from onesided.core.batch import DataFacts
@@ -26,14 +26,16 @@ from onesided.core.errors import CheckpointError, OnesidedError
 from onesided.methods.against_pool import (
     Features,
     Mask,
+    TrainingRows,
+    Weights,
     checked_features,
     checked_state,
-    equal_weights,
-    likely_positive,
     logistic,
     out_of_fold,
+    with_likely_positive,
 )
 from onesided.methods.base import Card, MethodConfig
+from onesided.methods.graph import Graph, Value
 from onesided.metrics.pu import proxy_auc
 from onesided.nets.standardise import Backbone, Standardise
 
@@ -45,10 +47,21 @@ TYPES: Mapping[str, torch.dtype] = dict.fromkeys(
 MOST_ITERATIONS = 200
 
 
+def _auto_or_positive(penalty: object) -> object:
+    is_number = isinstance(penalty, int | float) and not isinstance(penalty, bool)
+    if penalty == "auto" or (is_number and 0 < penalty < np.inf):  # type: ignore[operator]
+        return penalty
+    raise ValueError("a penalty is auto or a number above 0")
+
+
+Penalty = Annotated[Literal["auto"] | float, BeforeValidator(_auto_or_positive)]
+"""How strongly weights are drawn towards 0; auto leaves the choice to the data."""
+
+
 class LinearConfig(MethodConfig):
     """Settings of Linear."""
 
-    penalty: Literal["auto"] | float = "auto"
+    penalty: Penalty = "auto"
     """Penalty on the squared length of the weights, beside the mean loss. auto chooses among
     eight by the proxy AUC of out-of-fold scores."""
     scaling: Literal["each", "common"] = "each"
@@ -58,6 +71,8 @@ class LinearConfig(MethodConfig):
     """2 fits a second time, with the likely positives of U taken as positives: as many as the
     estimated prior says, by out-of-fold scores of the first pass."""
 
+    uses_negatives: ClassVar[bool] = True
+    uses_weights: ClassVar[bool] = True
     trains_backbone: ClassVar[bool] = False
     card: ClassVar[Card] = Card(
         title="Linear",
@@ -73,14 +88,6 @@ class LinearConfig(MethodConfig):
         variants={},
         logs={},  # fitted in one call: there are no epochs
     )
-
-    @field_validator("penalty", mode="before")
-    @classmethod
-    def _is_auto_or_positive(cls, penalty: object) -> object:
-        is_number = isinstance(penalty, int | float) and not isinstance(penalty, bool)
-        if penalty == "auto" or (is_number and 0 < penalty < np.inf):  # type: ignore[operator]
-            return penalty
-        raise ValueError("a penalty is auto or a number above 0")
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "Linear":
         """Return a Linear without weights; of the backbone it takes the scale of vectors."""
@@ -100,31 +107,54 @@ class Linear:
         # those that hardly vary do not count as much as the first. Pixels are each scaled alone.
         self.given = None if standardise is None else _scales_of(standardise)
         self.numbers: dict[str, np.ndarray] | None = None
+        self.penalty: float | None = None  # what fit took or chose; scores do not need it
 
-    def fit(self, features: Features, labelled: Mask, rng: np.random.Generator) -> None:
+    def fit(
+        self,
+        features: Features,
+        labelled: Mask,
+        rng: np.random.Generator,
+        *,
+        negative: Mask | None = None,
+        weights: Weights | None = None,
+    ) -> None:
         """Choose the penalty, if none is given, and find the weights."""
         rows = checked_features(features, self.width, "Linear")
+        data = TrainingRows(rows, labelled, negative, weights)
         penalty = self.config.penalty
         if penalty == "auto":
-            penalty = self._best_penalty(rows, labelled, rng)
+            penalty = self._best_penalty(data, rng)
+        self.penalty = penalty
         if self.config.passes == 2:
-            labelled = likely_positive(
-                rows, labelled, lambda x, y, new: _margins(self._fitted(x, y, penalty), new), rng
+            data = with_likely_positive(
+                data, lambda some, new: _margins(self._fitted(some, penalty), new), rng
             )
-        self.numbers = self._fitted(rows, labelled, penalty)
+        self.numbers = self._fitted(data, penalty)
 
     def scores(self, features: Features) -> Float64[np.ndarray, "m"]:
         """Return how likely each sample is to be of P, were P and U equally frequent."""
-        if self.numbers is None:
-            raise OnesidedError("Linear has no weights yet: call fit, or load a saved model.")
-        rows = checked_features(features, self.width, "Linear")
-        return logistic(_margins(self.numbers, rows))
+        return logistic(self.margins(features))
+
+    def margins(self, features: Features) -> Float64[np.ndarray, "m"]:
+        """Return the log odds of the scores, w x + b."""
+        return _margins(self._known(), checked_features(features, self.width, "Linear"))
+
+    def express(self, graph: Graph, features: Value) -> Value:
+        """Add the steps from samples to scores."""
+        return graph.logistic(self.express_margins(graph, features))
+
+    def express_margins(self, graph: Graph, features: Value) -> Value:
+        """Add the steps from samples to log odds, the standardisation within the weights."""
+        numbers = self._known()
+        slopes = numbers["weight"] / numbers["scale"]
+        return graph.weighted_sum(
+            features, slopes, float(numbers["bias"][0] - numbers["centre"] @ slopes)
+        )
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return standardisation, weights and bias."""
-        if self.numbers is None:
-            raise OnesidedError("Linear has no weights yet: call fit, or load a saved model.")
-        return {name: torch.from_numpy(self.numbers[name]) for name in TYPES}
+        numbers = self._known()
+        return {name: torch.from_numpy(numbers[name]) for name in TYPES}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Restore the weights, or refuse them."""
@@ -138,15 +168,23 @@ class Linear:
             raise CheckpointError("The model is damaged: it divides features by zero or less.")
         self.numbers = numbers
 
-    def _fitted(self, rows: np.ndarray, positive: Mask, penalty: float) -> dict[str, np.ndarray]:
+    def _known(self) -> dict[str, np.ndarray]:
+        if self.numbers is None:
+            raise OnesidedError("Linear has no weights yet: call fit, or load a saved model.")
+        return self.numbers
+
+    def _fitted(self, data: TrainingRows, penalty: float) -> dict[str, np.ndarray]:
         from sklearn.linear_model import LogisticRegression  # a second to import
 
+        rows, weights = data.features, data.balanced()
+        # Known negatives count beside P and U, whose mean loss the penalty is weighed against.
+        size = len(rows) if data.negative is None else int((~data.negative).sum())
         centre, scale = _scales(rows) if self.given is None else self.given
         if self.config.scaling == "common":
             scale = np.full_like(scale, _common(rows, centre))
-        model = LogisticRegression(C=1 / (penalty * len(rows)), max_iter=MOST_ITERATIONS)
+        model = LogisticRegression(C=1 / (penalty * size), max_iter=MOST_ITERATIONS)
         standard = ((rows - centre) / scale).astype(np.float32)
-        model.fit(standard, positive, sample_weight=equal_weights(positive))
+        model.fit(standard, data.labelled, sample_weight=weights)
         return {
             "centre": centre,
             "scale": scale,
@@ -154,18 +192,20 @@ class Linear:
             "bias": model.intercept_.astype(np.float64),
         }
 
-    def _best_penalty(self, rows: np.ndarray, labelled: Mask, rng: np.random.Generator) -> float:
-        """Return the penalty with the highest proxy AUC out of fold, all on the same folds."""
+    def _best_penalty(self, data: TrainingRows, rng: np.random.Generator) -> float:
+        """Return the penalty with the highest proxy AUC out of fold, all on the same folds.
+
+        Every item of P and U counts once in it, whatever its weight in training.
+        """
         seed = int(rng.integers(2**63))
 
         def proxy(penalty: float) -> float:
             scores = out_of_fold(
-                rows,
-                labelled,
-                lambda x, y, new: _margins(self._fitted(x, y, penalty), new),
+                data,
+                lambda some, new: _margins(self._fitted(some, penalty), new),
                 np.random.default_rng(seed),
             )
-            return proxy_auc(scores[labelled], scores[~labelled])
+            return proxy_auc(scores[data.labelled], scores[data.unlabelled])
 
         return max(PENALTIES, key=proxy)
 

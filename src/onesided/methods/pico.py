@@ -85,7 +85,7 @@ class PiCOConfig(VariantConfig):
     """Weight of the contrastive loss, lambda."""
     temperature: float = Field(default=0.07, gt=0)
     """Temperature of the contrastive loss, tau."""
-    queue_length: int = Field(default=8192, ge=1)
+    queue_length: int = Field(default=8192, ge=1, le=2**20)
     """Keys kept from past batches."""
     warmup_epochs: int = Field(default=1, ge=0)
     """Epochs in which targets do not move and a sample is pulled to its own key only."""
@@ -97,7 +97,7 @@ class PiCOConfig(VariantConfig):
     """Momentum of the targets per epoch, phi, at the start of its linear schedule."""
     final_target_momentum: float = Field(default=0.8, ge=0, le=1)
     """The same at the end of the schedule."""
-    projector_width: int = Field(default=512, ge=1)
+    projector_width: int = Field(default=512, ge=1, le=65536)
     """Hidden units of the projector."""
     refinement: Literal["none", "reliable"] = "none"
     """Whether all rows count alike, or those near their prototype more (PiCO+). All settings

@@ -26,8 +26,10 @@ from torch import Tensor
 from onesided.core.batch import DataFacts
 from onesided.core.errors import CheckpointError, DataError, OnesidedError
 from onesided.methods.base import Card, MethodConfig, Needs
+from onesided.methods.graph import Graph, Value
 from onesided.nets.standardise import Backbone
 from onesided.trees.forest import (
+    LEAF,
     Estimator,
     Forest,
     Loss,
@@ -37,6 +39,7 @@ from onesided.trees.forest import (
     positive_votes,
     restored,
 )
+from onesided.trees.leaves import Leaves
 
 TYPES: Mapping[str, torch.dtype] = {
     "roots": torch.int64,
@@ -52,7 +55,7 @@ TYPES: Mapping[str, torch.dtype] = {
 class PUETConfig(MethodConfig):
     """Settings of PUET; the defaults are the published ones, and those of the NcPU paper."""
 
-    trees: int = Field(default=100, ge=1)
+    trees: int = Field(default=100, ge=1, le=100_000)
     """Number of trees that vote."""
     estimator: Estimator = "nnpu"
     """Risk that is reduced: non-negative (nnpu) or unbiased (upu)."""
@@ -120,6 +123,14 @@ class PUET:
     def scores(self, features: Shaped[np.ndarray, "m d"]) -> Float64[np.ndarray, "m"]:
         """Return the share of trees that vote positive; 0.5 is a tie and means negative."""
         return positive_votes(self._grown(), self._of_known_width(features))
+
+    def express(self, graph: Graph, features: Value) -> Value:
+        """Add the steps from samples to the share of votes."""
+        forest = self._grown()
+        votes = forest.positive.astype(np.float64) / len(forest.roots)
+        votes[forest.feature != LEAF] = 0
+        leaves = Leaves(forest.roots, forest.feature, forest.cut, forest.right, votes)
+        return graph.sum_of_leaves(features, leaves)
 
     def importances(self) -> Float64[np.ndarray, "d"]:
         """Return by how much the splits on each feature reduce the risk, per tree."""

@@ -192,7 +192,7 @@ class CEConfig(RiskConfig):
 
     def risk(self, seen: Evidence) -> PURisk:
         """Return cross entropy with unlabelled as negative."""
-        return _descended(BALANCES[self.balance](seen.margin, seen.labelled))
+        return descended(BALANCES[self.balance](seen.margin, seen.labelled))
 
 
 class SupervisedConfig(CEConfig):
@@ -212,7 +212,7 @@ class SupervisedConfig(CEConfig):
     def risk(self, seen: Evidence) -> PURisk:
         """Return cross entropy with the true classes."""
         assert seen.truth is not None, "declared in `needs`, so the loader provides it"
-        return _descended(BALANCES[self.balance](seen.margin, seen.truth == POSITIVE))
+        return descended(BALANCES[self.balance](seen.margin, seen.truth == POSITIVE))
 
 
 class UPUConfig(RiskConfig):
@@ -313,5 +313,6 @@ class ImbPUConfig(NNPUConfig):
         )
 
 
-def _descended(loss: Scalar) -> PURisk:
+def descended(loss: Scalar) -> PURisk:
+    """Return a loss that is descended in every step, as a risk."""
     return PURisk(loss, loss.detach(), torch.zeros((), dtype=torch.bool, device=loss.device))

@@ -91,7 +91,7 @@ class WSCConfig(VariantConfig):
     """Learning rate of T, constant over the run."""
     projection: Literal["learned", "random"] = "learned"
     """Whether the projector is trained, or stays random (its authors' and NcPU's code)."""
-    projector_width: int = Field(default=512, ge=1)
+    projector_width: int = Field(default=512, ge=1, le=65536)
     """Hidden units of the projector."""
 
     card: ClassVar[Card] = Card(

@@ -1,9 +1,11 @@
-"""Templates in, HTML out. Whatever a template is given is text unless it is `Markup`."""
+"""Templates in, HTML or Markdown out. What a template is given is text, unless it is `Markup`."""
 
+import json
+import re
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 ZERO_WIDTH_JOINERS = "\u200c\u200d"
 """Invisible, but part of Persian words and of many emoji: kept as they are."""
@@ -26,6 +28,8 @@ def environment() -> Environment:
     )
     made.globals.clear()
     made.filters["visible"] = visible
+    made.filters["markdown"] = markdown
+    made.filters["yaml"] = yaml
     return made
 
 
@@ -48,6 +52,17 @@ def visible(value: object, limit: int = 300) -> str:
         return text
     # Both ends are kept: the last part of a path matters most, and the first of a sentence.
     return f"{text[: limit // 2]}…{text[-(limit // 2) :]}"
+
+
+def markdown(value: object, limit: int = 300) -> Markup:
+    """Return text that is shown as it is written, in a line or a cell of a Markdown table."""
+    marked = re.sub(r"([\\\\`*_\[\]#|~])", r"\\\1", visible(value, limit))
+    return Markup(escape(marked))
+
+
+def yaml(value: object) -> Markup:
+    """Return a number or a text as YAML that means just this; in JSON's form, which YAML reads."""
+    return Markup(json.dumps(visible(value) if isinstance(value, str) else value))
 
 
 def _escaped(letter: str) -> str:

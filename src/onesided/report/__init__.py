@@ -1,5 +1,5 @@
 """The page a person shows to others, made from the files of a finished run."""
 
-from onesided.report.page import write_report
+from onesided.report.page import is_fresh, write_report
 
-__all__ = ["write_report"]
+__all__ = ["is_fresh", "write_report"]

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from PIL import Image
 
+from onesided.metrics.reliability import Reliability
 from onesided.report.runfiles import Embedding
 
 # Matplotlib knows no CSS variables: these colours are replaced once the SVG is text.
@@ -153,6 +154,21 @@ def histogram(
         axes.set_xlabel("score")
         if threshold is not None:
             axes.axvline(threshold, color=STRONG, linewidth=1.1, linestyle=(0, (4, 3)))
+        return as_text(figure, name, description)
+
+
+def reliability_plot(found: Reliability, *, name: str, description: str) -> Markup:
+    """Draw the share of positives over the probability of each bin, beside the diagonal."""
+    with canvas(3.8, 2.6) as (figure, axes):
+        axes.plot([0, 1], [0, 1], color=STRONG, linewidth=1.0, linestyle=(0, (4, 3)))
+        for each in found.bins:
+            axes.plot([each.probability] * 2, [each.low, each.high], color=INK, linewidth=1.0)
+            axes.plot(each.probability, each.share, marker="o", ms=4.0, color=ACCENT)
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_ylim(-0.02, 1.02)
+        for axis, label in ((axes.xaxis, "probability"), (axes.yaxis, "share that is positive")):
+            axis.set_major_formatter(PercentFormatter(1.0))
+            axis.set_label_text(label)
         return as_text(figure, name, description)
 
 

@@ -26,6 +26,9 @@ GROUP_WORDS = {
 }
 """Group of thumbnails to its title and note."""
 
+NEXT = ("top", "threshold")
+"""Groups that a person should look at next; the others are folded away below them."""
+
 Item = tuple[str, float, np.ndarray | str | None]
 """Name, score from 0 to 1, and (H, W, C) of uint8 or a text; None for mere numbers."""
 
@@ -46,10 +49,12 @@ def gallery(items: Iterable[Item], *, ranked: bool = False) -> Markup:
 
 
 def galleries(run: RunFiles) -> Markup:
-    """Return the groups of items that a run chose to show."""
-    groups = []
+    """Return the groups of items that a run chose to show; those to look at next come first."""
+    groups: dict[str, list[tuple[str, str, str, Markup]]] = {"open": [], "folded": []}
     for group, some in run.thumbnails.items():
         seen = some.images[:MOST_THUMBNAILS]
         items = list[Item](zip(some.names, some.scores.tolist(), seen, strict=False))
-        groups.append((*GROUP_WORDS[group], gallery(items)))
-    return render("report/web/galleries.html", groups=groups)
+        groups["open" if group in NEXT else "folded"].append(
+            (group, *GROUP_WORDS[group], gallery(items))
+        )
+    return render("report/web/galleries.html", **groups) if run.thumbnails else Markup()

@@ -34,7 +34,7 @@ class Described:
 
 
 SHARE_POSITIVE = Described("Share of the pool called positive", "On held-out items of the pool.")
-PROXY_AUC = Described("Proxy AUC", "Held-out positives against held-out pool; 0.5 is chance.")
+PROXY_AUC = Described("Proxy AUC", "Held-out positives against held-out pool; 50% is chance.")
 
 
 def score_plots(run: RunFiles) -> Markup:
@@ -91,7 +91,7 @@ def curves(run: RunFiles) -> Markup:
     shares = [epoch.share_positive for epoch in log]
     separation = [
         _curve(run, SHARE_POSITIVE, "share", shares, share=True),
-        _curve(run, PROXY_AUC, "proxy-auc", [epoch.proxy_auc for epoch in log]),
+        _curve(run, PROXY_AUC, "proxy-auc", [epoch.proxy_auc for epoch in log], share=True),
     ]
     groups = {
         "Does it separate?": separation,
@@ -130,9 +130,11 @@ def _curve(
     share: bool = False,
 ) -> Plot | None:
     known = [value for value in values if value is not None]
-    if not known:
+    if len(known) < 2:  # one point is no curve
         return None
-    prior = number(table(run.result.get("prior")).get("value")) if share else None
+    prior = (
+        number(table(run.result.get("prior")).get("value")) if described is SHARE_POSITIVE else None
+    )
     stages = [epoch.stage for epoch in run.epochs]
     starts = [n + 1 for n in range(1, len(stages)) if stages[n] != stages[n - 1]]
     svg = figures.curve(

@@ -6,9 +6,9 @@ not UTF-8.
 """
 
 import csv
+import hashlib
+import io
 import json
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,18 +17,23 @@ from typing import TypeVar
 import numpy as np
 from jaxtyping import Float, Float64, Int64, UInt8
 
-from onesided.core.errors import DataError, DataNotFound
+from onesided.core.errors import CheckpointError, DataError, DataNotFound
 from onesided.core.former import result_today
+from onesided.metrics.result_schema import fault_in
 from onesided.metrics.stored import Json, degenerate_reason, listed, number, numbers, table
+from onesided.storage.json_files import parsed
+from onesided.storage.own_file import digest_of, read_arrays, read_own
 
+READ = (
+    *("result.json", "report.npz", "compare.json", "log.jsonl", "manifest.json", "scores.csv"),
+    "review.json",
+)
+"""Files that a page is made from."""
 GROUPS = ("top", "threshold", "bottom", "doubted")
 """Groups of thumbnails in `report.npz`, in the order in which a page shows them."""
 
-UNREADABLE = (
-    *(OSError, ValueError, TypeError, AttributeError, EOFError, RecursionError),
-    *(csv.Error, zipfile.BadZipFile, zlib.error),
-)
-"""What the readers of JSON, CSV and arrays raise for a damaged file."""
+UNREADABLE = (OSError, ValueError, TypeError, AttributeError, RecursionError, csv.Error)
+"""What the readers of JSON and CSV raise for a damaged file."""
 
 Content = TypeVar("Content")
 
@@ -48,10 +53,22 @@ class Epoch:
 
 @dataclass(frozen=True)
 class RankedPool:
-    """The scores of all unlabelled items, and how many of them were called positive."""
+    """Names and scores of all unlabelled items, and how many of them were called positive."""
 
     scores: Float64[np.ndarray, "n"]
     called_positive: int
+    names: tuple[str, ...] = ()
+
+    def best(self, count: int) -> list[tuple[str, float]]:
+        """Return name and score of the items that are most likely positive."""
+        return self._items(np.argsort(-self.scores, kind="stable")[:count])
+
+    def nearest(self, threshold: float, count: int) -> list[tuple[str, float]]:
+        """Return name and score of the items whose decision is least sure."""
+        return self._items(np.argsort(np.abs(self.scores - threshold), kind="stable")[:count])
+
+    def _items(self, rows: np.ndarray) -> list[tuple[str, float]]:
+        return [(self.names[row], float(self.scores[row])) for row in rows if self.names]
 
 
 @dataclass(frozen=True)
@@ -76,7 +93,9 @@ class RunFiles:
     """Everything a page can be made from; what is missing is empty or None.
 
     Attributes:
+        review: What a round of review changed, where the run learned from one.
         labelled: Figures on items whose true class became known after the run.
+        made_from: Digest of the files; a page that names another one is stale.
         notes: Sentences about files that were there but could not be read.
     """
 
@@ -89,7 +108,9 @@ class RunFiles:
     thumbnails: Mapping[str, Thumbnails] = field(default_factory=dict)
     embedding: Embedding | None = None
     comparison: tuple[Json, ...] = ()
+    review: Json = field(default_factory=dict)
     labelled: Json = field(default_factory=dict)
+    made_from: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -98,35 +119,63 @@ class RunFiles:
         return str(degenerate_reason(self.result) or "")
 
 
-def read_run(run: Path) -> RunFiles:
-    """Read the folder of a finished run.
+Place = Callable[[str], Path]
+"""Where a file of the run is, by its name."""
+
+
+def places(run: Path, new: Path | None) -> Place:
+    """Return where each file is: in the folder of a change if it is there, else in the run's."""
+
+    def place(name: str) -> Path:
+        return new / name if new is not None and (new / name).exists() else run / name
+
+    return place
+
+
+def made_from(run: Path, new: Path | None = None) -> str:
+    """Return a digest of all files that a page is made from."""
+    place, digest = places(run, new), hashlib.sha256()
+    for name in READ:
+        try:
+            content = digest_of(place(name))
+        except OSError:
+            content = "none"  # missing, or no file: left out of the page
+        digest.update(f"{name} {content}\n".encode())
+    return digest.hexdigest()
+
+
+def read_run(run: Path, new: Path | None = None) -> RunFiles:
+    """Read the folder of a finished run, with the files of a change where one is given.
 
     Raises:
         DataNotFound: There is no such folder, or its run is not finished.
         DataError: `result.json` is there but damaged.
     """
-    raw = _read_result(run)
+    place = places(run, new)
+    raw = _read_result(run, place)
     result = result_today(raw)
     notes: list[str] = []
-    arrays = _optional(run / "report.npz", _read_arrays, dict[str, np.ndarray](), notes)
-    comparison = _optional(run / "compare.json", _read_json, None, notes)
-    log = _optional(run / "log.jsonl", Path.read_bytes, b"", notes)
+    arrays = _optional(place("report.npz"), read_arrays, dict[str, np.ndarray](), notes)
+    comparison = _optional(place("compare.json"), _read_json, None, notes)
+    log = _optional(place("log.jsonl"), read_own, b"", notes)
     return RunFiles(
         name=run.resolve().name,
         result=result,
-        manifest=table(_optional(run / "manifest.json", _read_json, None, notes)),
+        manifest=table(_optional(place("manifest.json"), _read_json, None, notes)),
         epochs=_epochs(log.splitlines(), notes),
-        ranking=_optional(run / "scores.csv", _read_ranking, None, notes),
+        ranking=_optional(place("scores.csv"), read_ranking, None, notes),
         positive_scores=_positive_scores(arrays),
         thumbnails=_thumbnails(arrays, notes),
         embedding=_embedding(arrays, notes),
         comparison=_compared(run, listed(comparison), raw),
+        review=table(_optional(place("review.json"), _read_json, None, notes)),
+        made_from=made_from(run, new),
         notes=tuple(notes),
     )
 
 
-def _read_result(run: Path) -> Json:
-    path = run / "result.json"
+def _read_result(run: Path, place: Place) -> Json:
+    path = place("result.json")
     again = "this run is not finished: run the same fit command again."
     if not run.is_dir():
         raise DataNotFound(f"There is no run folder {run}. Make one with onesided fit -o {run}.")
@@ -140,6 +189,8 @@ def _read_result(run: Path) -> Json:
         raise DataError(f"{path} should hold a JSON object and holds something else; {again}")
     if "method" not in result:
         raise DataError(f"{path} lacks 'method', so it is not the result of a run; {again}")
+    if problem := fault_in(result, may_lack=True):
+        raise DataError(f"{path} {problem}, so it was changed or damaged; {again}")
     return result
 
 
@@ -150,6 +201,9 @@ def _optional(
     try:
         return read(path)
     except FileNotFoundError:
+        return otherwise
+    except CheckpointError as error:
+        notes.append(f"{path.name} could not be read; what is made from it is left out. {error}")
         return otherwise
     except UNREADABLE as error:
         notes.append(f"{path.name} could not be read ({error}); what is made from it is left out.")
@@ -172,28 +226,24 @@ def _compared(run: Path, rows: Sequence[object], own: Json) -> tuple[Json, ...]:
 
 
 def _read_json(path: Path) -> object:
-    return json.loads(path.read_bytes())
+    return parsed(read_own(path))
 
 
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    # allow_pickle=False: an array of objects would run code that came with the file.
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
-
-
-def _read_ranking(path: Path) -> RankedPool | None:
-    scores, called_positive = list[float](), 0
+def read_ranking(path: Path) -> RankedPool | None:
+    """Return what `scores.csv` of a run holds; None where it has no row."""
+    scores, names, called_positive = list[float](), list[str](), 0
     # surrogateescape: a file name that is not UTF-8 must not cost the whole table.
-    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
-        reader = csv.DictReader(file, strict=True)
-        if not {"score", "decision"} <= set(reader.fieldnames or ()):
-            raise ValueError("it has no columns score and decision")
-        for row in reader:
-            scores.append(float(row["score"]))
-            called_positive += row["decision"].strip().lower() in POSITIVE_DECISIONS
+    text = io.StringIO(read_own(path).decode("utf-8", "surrogateescape"), newline="")
+    reader = csv.DictReader(text, strict=True)
+    if not {"score", "decision"} <= set(reader.fieldnames or ()):
+        raise ValueError("it has no columns score and decision")
+    for row in reader:
+        scores.append(float(row["score"]))
+        names.append(row.get("item") or "")
+        called_positive += row["decision"].strip().lower() in POSITIVE_DECISIONS
     if not np.isfinite(scores).all():
         raise ValueError("it holds scores that are not finite numbers")
-    return RankedPool(np.array(scores), called_positive) if scores else None
+    return RankedPool(np.array(scores), called_positive, tuple(names)) if scores else None
 
 
 def _epochs(lines: Sequence[bytes], notes: list[str]) -> tuple[Epoch, ...]:
@@ -233,10 +283,9 @@ def _thumbnails(arrays: Mapping[str, np.ndarray], notes: list[str]) -> dict[str,
         if images is None or scores is None or names is None or images.size == 0:
             continue
         if not _are_thumbnails(images, scores, names):
-            shapes = ", ".join(f"{part.dtype} {part.shape}" for part in (images, scores, names))
             notes.append(
-                f"report.npz: {group} should hold uint8 images (n, H, W, 1 or 3) or n texts, "
-                f"n scores and n names; got {shapes}. They are left out."
+                f"report.npz is damaged: the pictures of the group {group} are left out. The same "
+                "fit command with --overwrite makes them again."
             )
             continue
         shown = tuple(map(str, images)) if images.dtype.kind == "U" else images
@@ -257,8 +306,8 @@ def _embedding(arrays: Mapping[str, np.ndarray], notes: list[str]) -> Embedding 
         return None
     if points.shape != (roles.size, 2) or points.dtype.kind != "f" or roles.dtype.kind not in "iu":
         notes.append(
-            "report.npz: embedding should be (m, 2) floats with m roles; got "
-            f"{points.dtype} {points.shape} and {roles.dtype} {roles.shape}. It is left out."
+            "report.npz is damaged: the picture of items as points is left out. The same fit "
+            "command with --overwrite makes it again."
         )
         return None
     finite = np.isfinite(points).all(axis=1)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from markupsafe import Markup
 
+from onesided.core.duration import duration
 from onesided.metrics.stored import listed, number, table
 from onesided.pages.render import render, visible
 from onesided.report.runfiles import RunFiles
@@ -33,7 +34,8 @@ FACTS = {
     "threshold_rule": "Rule of the threshold",
     "seed": "Seed",
     "epochs": "Epochs",
-    "seconds": "Time",
+    "seconds": "Time of training",
+    "search_seconds": "Of it, for comparing models",
     "device": "Device",
     "precision": "Precision of numbers",
 }
@@ -82,21 +84,13 @@ def _command(command: object) -> str:
 
 def _fact(key: str, value: object) -> str:
     as_number = number(value)
-    if key == "seconds" and as_number is not None:
+    if key.endswith("seconds") and as_number is not None:
         return duration(as_number)
     if key.startswith("n_") and as_number is not None:
         return f"{as_number:,.0f}"
     if key == "threshold_rule":
         return str(table(value).get("explained") or value)
     return SCENARIOS.get(str(value), str(value)) if key == "scenario" else str(value)
-
-
-def duration(seconds: float) -> str:
-    """Return a time span as people say it."""
-    whole = round(seconds)
-    if whole >= 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{seconds:.1f} s"
 
 
 def _flat(entries: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

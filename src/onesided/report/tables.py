@@ -3,13 +3,14 @@
 Every function returns "" when the run has nothing for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from onesided.core.duration import duration
 from onesided.metrics import words
 from onesided.metrics.figure import Figure
-from onesided.metrics.registry import FIGURES, assumption, entry, shown
+from onesided.metrics.registry import FIGURES, entry, shown
 from onesided.metrics.stored import (
     Json,
     degenerate_reason,
@@ -23,11 +24,13 @@ from onesided.metrics.stored import (
 )
 from onesided.pages.render import render
 from onesided.report.runfiles import RunFiles
-from onesided.report.smallprint import duration
 
 # Limits that keep the page small when a file is absurdly long.
 MOST_ROWS = 200
 MOST_UNKNOWN = 20
+
+FIRST = ("recall", "precision", "prior")
+"""How many are found, how many of the found are right, how many there are."""
 
 
 def cards(found: Mapping[str, Figure]) -> Markup:
@@ -35,15 +38,33 @@ def cards(found: Mapping[str, Figure]) -> Markup:
     too_many = [name for name in found if name not in FIGURES][MOST_UNKNOWN:]
     figures = [figure for name, figure in found.items() if name not in too_many]
     estimated = [figure for figure in figures if figure.value is not None]
+    first, rest = first_and_rest(estimated)
+    biased = {figure.bias: words.bias_text(figure) for figure in estimated if figure.bias}
     return render(
         "report/web/cards.html",
-        figures=estimated,
+        first=first,
+        rest=rest,
         missing=words.missing_texts(figures),
-        assumptions=words.assumptions_of(estimated),
+        biased={words.BOUND[bias].strip(): text for bias, text in biased.items()},
+        assumptions=[
+            (each, _labels(names, of=len(estimated)))
+            for each, names in words.assumptions_with_figures(estimated)
+        ],
         words=words,
         entry=entry,
-        assumption=assumption,
     )
+
+
+def _labels(names: Sequence[str], *, of: int) -> str:
+    return "all figures" if len(names) == of else ", ".join(entry(name).label for name in names)
+
+
+def first_and_rest(figures: Sequence[Figure]) -> tuple[list[Figure], list[Figure]]:
+    """Return the figures that a person needs to act, and those for a second look."""
+    first = [figure for name in FIRST for figure in figures if figure.name == name]
+    if not first:
+        first = list(figures[: len(FIRST)])
+    return first, [figure for figure in figures if figure not in first]
 
 
 def truth(run: RunFiles, found: Mapping[str, Figure]) -> Markup:
@@ -51,7 +72,7 @@ def truth(run: RunFiles, found: Mapping[str, Figure]) -> Markup:
 
     The estimates are why a person without negatives can act at all; this table checks them.
     """
-    matched = number(run.labelled.get("matched"))
+    matched = number(run.labelled.get("tested", run.labelled.get("matched")))
     count = "" if matched is None else f"{matched:,.0f} "
     sources = {"True, test set": run.result, f"True, {count}labelled items": run.labelled}
     true = {title: numbers(source.get("test")) for title, source in sources.items()}
@@ -83,16 +104,18 @@ def comparison(run: RunFiles) -> Markup:
         for title, keys in titles.items()
     }
     columns = [key for keys in groups.values() for key in keys]
+    several_seeds = len({str(row.get("seed", "")) for row, _ in rows}) > 1
     if not columns:
         return Markup()
     return render(
         "report/web/comparison.html",
         groups={title: len(keys) for title, keys in groups.items() if keys},
         labels=[entry(name).label for _, name in columns],
+        several_seeds=several_seeds,
         rows=[
             {
                 "method": method_words(row) if row.get("method") else "",
-                "seed": row.get("seed", ""),
+                "seed": row.get("seed", "") if several_seeds else None,
                 "degenerate": degenerate_reason(row),
                 "own": all(row.get(key) == run.result.get(key) for key in ("method", "seed")),
                 "cells": [values.get(key, "-") for key in columns],
@@ -110,6 +133,8 @@ def leaderboard(run: RunFiles) -> Markup:
     return render(
         "report/web/leaderboard.html",
         sentence=search_sentence(run.result),
+        spent=time_spent(run.result),
+        given_up=any(number(row.get("folds")) != number(run.result.get("folds")) for row in rows),
         rows=[
             {
                 "words": row.get("words", row.get("name", "")),
@@ -125,6 +150,17 @@ def leaderboard(run: RunFiles) -> Markup:
     )
 
 
+def time_spent(result: Json) -> str:
+    """Return how long a run with a search trained, as a sentence; "" where that is not known."""
+    whole, search = number(result.get("seconds")), number(result.get("search_seconds"))
+    if whole is None or search is None or search > whole:  # older files counted them apart
+        return ""
+    return (
+        f"Training took {duration(whole)} in all, of which comparing models took "
+        f"{duration(search)}."
+    )
+
+
 def _folds(row: Json, result: Json) -> str:
     done, every = number(row.get("folds")), number(result.get("folds"))
     return f"{done or 0:.0f}" + ("" if done == every else ", given up")
@@ -137,5 +173,5 @@ def _measurements(row: Json) -> dict[tuple[str, str], str]:
             ("test", key): words.number_text(key, each)
             for key, each in numbers(row.get("test")).items()
         },
-        **{("pu", each.name): words.value_text(each) for each in figures if each.value is not None},
+        **{("pu", each.name): words.cell_text(each) for each in figures if each.value is not None},
     }

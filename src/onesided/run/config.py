@@ -37,6 +37,9 @@ class SetConfig(SplitRecipe):
     """Name of the data set, see onesided data list."""
     root: str | None = None
     """Folder that holds its files; not a part of the run's identity."""
+    answers: str | None = None
+    """CSV file of answers (item, answer): confirmed positives join P, confirmed negatives become
+    known negatives; onesided review --apply writes it."""
 
 
 class OwnConfig(Config):
@@ -60,6 +63,12 @@ class OwnConfig(Config):
     group: str | None = None
     """Column of the table whose rows of one value are never both trained on and held out; for
     folders `parent`, the folder that a file lies in."""
+    sample_weight: str | None = None
+    """Column of the table that says how much each row counts in training; figures count every item
+    once. For methods that can weigh samples."""
+    text_encoder: str | None = None
+    """Pretrained encoder of texts, hf:FOLDER (a model of the library transformers, or its name on
+    the hub); without one the words of the training texts are counted."""
     image_size: int = Field(default=0, ge=0, le=1024)
     """Side to which images are resized; 0 chooses from the data."""
     largest_side: int = Field(default=128, ge=8, le=1024)
@@ -68,6 +77,9 @@ class OwnConfig(Config):
     """Share of P, U and known negatives held out of training, for evaluation."""
     tolerate: float = Field(default=0.05, ge=0, le=1)
     """Share of files of a folder that may be unreadable."""
+    answers: str | None = None
+    """CSV file of answers (item, answer): confirmed positives join P, confirmed negatives become
+    known negatives; onesided review --apply writes it."""
     scenario: Scenario = "single-set"
     """Whether U is the rest of one set after labelling, or a separate sample."""
     seed: int = 57
@@ -89,6 +101,9 @@ class ChipsConfig(Config):
     """Surroundings of a building on each side, in multiples of its size."""
     held_out: float = Field(default=0.2, ge=0, lt=0.9)
     """Share of the marked buildings held out of training, with all their neighbours."""
+    answers: str | None = None
+    """CSV file of answers (item, answer): confirmed positives join P, confirmed negatives become
+    known negatives; onesided review --apply writes it."""
     scenario: Scenario = "single-set"
     """The marked buildings are some of all buildings of the area."""
     seed: int = Field(default=57, ge=0, lt=2**32)
@@ -111,7 +126,10 @@ FIRST_NAMES = {
 PUBLISHED = ("positive_classes", "positives", "unlabelled", "prior", *FIRST_NAMES)
 """Settings of the data that a published set brings with it."""
 PATHS = frozenset(
-    {"root", "positive_folder", "unlabelled_folder", "negative_folder", "test_folder", "table"}
+    {
+        *("root", "positive_folder", "unlabelled_folder", "negative_folder", "test_folder"),
+        *("table", "text_encoder", "answers"),
+    }
 )
 
 
@@ -172,7 +190,7 @@ class RunConfig:
                 key: storable(value) if key in PATHS else value
                 for key, value in self.data.model_dump(mode="json", exclude_none=True).items()
             },
-            "method": {"name": self.method_name, **self.method.model_dump(mode="json")},
+            "method": {"name": self.method_name, **self.method.stored()},
             "backbone": self.backbone.model_dump(mode="json"),
             # A search plans the training of each candidate around what was asked for.
             "train": self.train.model_dump(mode="json", exclude_unset=self.method_name == AUTO),
@@ -194,6 +212,8 @@ class RunConfig:
         }
         for key in ("device", "threads", "save_minutes", "tensorboard"):
             settings["train"].pop(key, None)
+        if self.train.keep == "last":
+            settings["train"].pop("keep", None)  # older runs kept the last epoch, too
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
@@ -249,7 +269,7 @@ def check_prior(value: object) -> Prior:
         return cast("Prior", value)
     try:
         number = None if isinstance(value, bool) else float(cast("float", value))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = None
     if number is None:
         raise ConfigError(

@@ -5,6 +5,7 @@ finished run gets another threshold in a second, without its data and without tr
 """
 
 import csv
+import io
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +16,7 @@ from onesided.core.config import read_toml
 from onesided.core.errors import ConfigError, DataError
 from onesided.engine.model_file import DESCRIPTION, ModelDescription, write_description
 from onesided.metrics.intervals import clopper_pearson
-from onesided.metrics.registry import FROM_OWN_SCORES, OWN_SCORES_TWICE
+from onesided.metrics.registry import FROM_OWN_SCORES, OWN_SCORES_MEDIAN
 from onesided.metrics.threshold_rules import (
     HALF,
     NoThreshold,
@@ -26,19 +27,13 @@ from onesided.metrics.threshold_rules import (
     recall_threshold,
     top_k_threshold,
 )
-from onesided.run.folder import (
-    AGAIN,
-    CONFIG,
-    REPORT_DATA,
-    RESULT,
-    SCORED,
-    SCORES,
-    read_result,
-)
+from onesided.run.cards import write_cards
+from onesided.run.folder import CONFIG, REPORT_DATA, RESULT, SCORED, SCORES, read_result
 from onesided.run.gallery import map_roles
 from onesided.run.prior import NoPrior, PriorUsed
-from onesided.run.scored import Scored, entries_at, figures_at, prior_by_scores, read_arrays
+from onesided.run.scored import Scored, entries_at, figures_at, prior_by_scores
 from onesided.storage.atomic import read_json, write_arrays, write_json, write_text
+from onesided.storage.own_file import AGAIN, read_arrays, read_own
 from onesided.storage.table import csv_lines
 
 
@@ -170,8 +165,8 @@ def _by_prior(given: float | None, scored: Scored, known: float | None) -> tuple
             )
         prior = estimate.value
         how = "by BBE on this model's held-out scores, biased high"
-        if estimate.origin == OWN_SCORES_TWICE:
-            how = "by BBE and by Elkan and Noto's rule on out-of-fold scores"
+        if estimate.origin == OWN_SCORES_MEDIAN:
+            how = "as the middle one of three estimates from out-of-fold scores"
         origin = f"estimated {how}, 95 % interval {estimate.low:.3f} to {estimate.high:.3f}"
     value = prior_threshold(scores, prior)
     called = int((scores > value).sum())
@@ -233,11 +228,8 @@ class NewThreshold:
         chosen = choose_threshold(rule, scored, known)
         return cls(run, result, scored, prior, chosen, model, columns, rows, arrays)
 
-    def write(self) -> dict[str, Any]:
-        """Change the files of the run; return the new `result.json`.
-
-        The result is written last: killed before, the same command does everything again.
-        """
+    def write(self, new: Path) -> dict[str, Any]:
+        """Write the run's changed files into the folder of a change; return `result.json`."""
         result, scored, threshold = self.result, self.scored, self.chosen.value
         evaluation = figures_at(
             scored,
@@ -248,30 +240,41 @@ class NewThreshold:
         )
         old = (result.get("threshold_rule") or {}).get("explained")
         notices = [text for text in result.get("notices", []) if text != old]
-        write_description(self.run, self.model.model_copy(update={"threshold": threshold}))
-        self._write_decisions(int((scored.unlabelled > threshold).sum()))
+        write_description(new, self.model.model_copy(update={"threshold": threshold}))
+        called = int((scored.unlabelled > threshold).sum())
+        write_text(new / SCORES, self._decisions(called))
         if self.arrays is not None:
             # The pictures nearest the old threshold go: the run holds none nearest the new one.
             kept = {name: part for name, part in self.arrays.items() if name[:10] != "threshold_"}
             if "embedding_role" in kept:
                 kept["embedding_role"] = map_roles(scored.train_labelled, scored.train, threshold)
-            write_arrays(self.run / REPORT_DATA, kept)
+            write_arrays(new / REPORT_DATA, kept)
         changed = {
             **result,
-            **entries_at(scored, threshold, evaluation, self.prior),
+            **entries_at(
+                scored,
+                threshold,
+                evaluation,
+                self.prior,
+                training_warnings=result.get(
+                    "training_warnings", ()
+                ),  # older runs looked at no curve
+            ),
             "threshold_rule": self.chosen.to_json("onesided evaluate"),
             "notices": [*notices, *self.chosen.notices],
         }
-        write_json(self.run / RESULT, changed)
+        write_json(new / RESULT, changed)
+        write_cards(new, self.run, changed, kind=self.model.kind)
         return changed
 
-    def _write_decisions(self, called: int) -> None:
+    def _decisions(self, called: int) -> str:
+        """Return `scores.csv` with so many items called positive."""
         at = self.columns.index("decision")
         decided = [
             [*row[:at], "positive" if number < called else "negative", *row[at + 1 :]]
             for number, row in enumerate(self.rows)
         ]
-        write_text(self.run / SCORES, csv_lines([self.columns, *decided]))
+        return csv_lines([self.columns, *decided])
 
 
 def _given_prior(run: Path) -> float | None:
@@ -282,8 +285,8 @@ def _given_prior(run: Path) -> float | None:
 
 def _read_decisions(path: Path, items: int) -> tuple[list[str], list[list[str]]]:
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            columns, *rows = csv.reader(file, strict=True)
+        text = io.StringIO(read_own(path).decode("utf-8"), newline="")
+        columns, *rows = csv.reader(text, strict=True)
         columns.index("decision")
         if len(rows) != items or any(len(row) != len(columns) for row in rows):
             raise ValueError(f"expected {items} rows of {len(columns)} cells, as the run wrote it")

@@ -26,6 +26,7 @@ from onesided.data.views.bank import BankOfViews
 from onesided.engine.sweep import features_of
 from onesided.engine.train_config import choose_device
 from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
+from onesided.nets.sentences import SentenceEncoder
 from onesided.nets.standardise import Backbone
 from onesided.run.load import LoadedData, channel_statistics
 from onesided.run.problem import Problem
@@ -45,6 +46,8 @@ def embed(
             has them all.
     """
     backbone, loaded = problem.config.backbone, problem.data
+    if loaded.sentences is not None:
+        return _with_stored_texts(problem, loaded.sentences, cache, progress)
     if not backbone.freeze:
         return problem
     embedder = build_embedder(backbone, loaded)
@@ -78,6 +81,36 @@ def embed(
         images=loaded,
     )
     return replace(seen, data=data, training=replace(seen.training, kind="vector"))
+
+
+def _with_stored_texts(
+    problem: Problem, sentences: SentenceEncoder, cache: Path | None, progress: Progress | None
+) -> Problem:
+    """Return the problem with an encoder that has the vectors of all its texts in a store.
+
+    A frozen encoder gives the same vector in every fold, so each text is read once.
+    """
+    stored = replace(sentences, store=FeatureStore(cache, sentences.content, sentences.width))
+    if rank() == 0 or cache is None:
+        texts = _texts_of(problem)
+        stored.vectors(texts, progress)
+        wait_for_all()
+    else:
+        wait_for_all()
+        stored = replace(sentences, store=FeatureStore(cache, sentences.content, sentences.width))
+    return replace(problem, data=replace(problem.data, sentences=stored))
+
+
+def _texts_of(problem: Problem) -> list[str]:
+    """Return every text of the problem once."""
+    at = [place for place, column in enumerate(problem.data.columns) if column.kind == "text"]
+    cells = (
+        cell
+        for selection in _selections(problem)
+        for row in selection.take(slice(None))[:, at]
+        for cell in row
+    )
+    return list(dict.fromkeys(cell or "" for cell in cells))
 
 
 def build_embedder(backbone: BackboneConfig, loaded: LoadedData) -> Backbone:

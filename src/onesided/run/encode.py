@@ -37,7 +37,9 @@ class _Encoding:
     """A fitted encoder, and the vectors of every row that was asked for; each is made once."""
 
     def __init__(self, data: LoadedData, training: Selection, seed: int) -> None:
-        self.encoder = fit_encoder(data.columns, training.take(slice(None)), seed=seed)
+        self.encoder = fit_encoder(
+            data.columns, training.take(slice(None)), seed=seed, sentences=data.sentences
+        )
         self.vectors: dict[int, np.ndarray] = {}  # by identity of the pool
 
     def of(self, selection: Selection) -> Selection:

@@ -10,6 +10,7 @@ import torch
 from onesided.core.dist import rank, wait_for_all
 from onesided.core.errors import Interrupted
 from onesided.core.threads import using_threads
+from onesided.data.problem.content import counted
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher
 from onesided.engine.log import EpochLog
@@ -18,11 +19,17 @@ from onesided.engine.predict import Predictor
 from onesided.engine.train_config import choose_device, choose_precision
 from onesided.methods import AUTO
 from onesided.methods.auto import AutoConfig
+from onesided.metrics.calibration import Calibration
 from onesided.metrics.figure import PUEvaluation
+from onesided.run.calibrated import calibrate, with_truth
+from onesided.run.cards import write_cards
+from onesided.run.columns import columns_of, numbers_of
 from onesided.run.decisions import threshold_after_training
 from onesided.run.embed import embed
+from onesided.run.familiar import reference_of
 from onesided.run.folder import (
     CACHE,
+    DESCRIBED,
     LAST,
     LOG,
     REPORT_DATA,
@@ -42,9 +49,11 @@ from onesided.run.scored import Scored, entries_at, figures_at, prior_for_estima
 from onesided.run.search.race import Search, search
 from onesided.run.training import Trained, train
 from onesided.run.truth_log import true_accuracy
+from onesided.run.typical import examine, without_probabilities
 from onesided.run.work import threads_for
 from onesided.storage.atomic import write_json, write_text
 from onesided.storage.table import csv_text
+from onesided.storage.together import together, write_checksums
 
 
 @dataclass(frozen=True)
@@ -93,7 +102,13 @@ def run(
         folder.claim(overwrite=place.overwrite)
     wait_for_all()
     if (result := folder.finished()) is not None:
+        watcher.resumed(
+            f"{path} holds this run, and it is finished: nothing is trained again. To train anew, "
+            "add --overwrite."
+        )
         return RunResult(path, result)
+    if done := _done_before(path):
+        watcher.resumed(f"Resuming the run in {path}: {done}.")
     if rank() == 0:
         _record(problem, folder, hashes)
     wait_for_all()
@@ -123,6 +138,16 @@ def run(
     result = result or folder.finished()
     assert result is not None
     return RunResult(path, result)
+
+
+def _done_before(path: Path) -> str:
+    """Return what a stopped run has done already, "" where it did not come so far."""
+    if (path / LAST).exists():
+        return f"training continues from the state in {LAST}"
+    folds = len(list((path / SEARCH).glob("*/*.npz")))
+    if folds or any((path / SEARCH).glob("*/*.pt")):
+        return f"{folds} trainings of its search are done and are not repeated"
+    return ""
 
 
 def _record(problem: Problem, folder: RunFolder, hashes: Hashes) -> None:
@@ -159,7 +184,7 @@ def choose(
         return problem, None
     found = search(problem, images, folder=folder, watcher=watcher)
     chosen = images if found.winner.on_images else problem
-    return replace(chosen, config=found.winner.config), found
+    return chosen.for_method(found.winner.config), found
 
 
 def finish(problem: Problem, trained: Trained, found: Search | None = None) -> Finished:
@@ -178,23 +203,35 @@ def finish(problem: Problem, trained: Trained, found: Search | None = None) -> F
     evaluation = figures_at(
         scored, chosen.value, scenario=problem.split.scenario, prior=prior, optimism=optimism
     )
+    calibrated = with_truth(calibrate(scored, prior, evaluation), scored, problem.split)
+    typical = examine(problem, trained.predictor, scored, calibrated, prior)
+    calibrated = without_probabilities(calibrated, typical)
     result = {
-        **_training_entries(problem, trained.seconds),
+        **_training_entries(problem, trained.seconds + (found.seconds if found else 0.0)),
         **_search_entries(found, optimism),
         "prior": prior.to_json() if prior else None,
-        **entries_at(scored, chosen.value, evaluation, prior),
+        **entries_at(scored, chosen.value, evaluation, prior, training_warnings=trained.warnings),
+        "training_warnings": list(trained.warnings),
         "notices": [*problem.data.notices, *chosen.notices],
         "skipped": [list(item) for item in problem.data.skipped[:1000]],
         "threshold_rule": chosen.to_json("onesided fit"),
+        "calibration": calibrated.to_json(),
+        "typical": typical.to_json() if typical else None,
     }
-    predictor = replace(trained.predictor, threshold=chosen.value)
+    curve = calibrated.curve
+    predictor = replace(
+        trained.predictor,
+        threshold=chosen.value,
+        calibration=curve,
+        reference=reference_of(problem, trained.predictor, scored),
+    )
     model = _describe_model(problem, predictor, trained.prior)
     return Finished(predictor, model, scored, evaluation, result)
 
 
 def _score_everything(problem: Problem, predictor: Predictor, found: Search | None) -> Scored:
     """Return the scores of every part of the data; each sample is scored once."""
-    split, negatives = problem.split, problem.unseen_negatives
+    split = problem.split
     train, held_out, test = split.train, split.held_out, split.test
     return Scored(
         train=predictor.scores(train.values) if found is None else found.scores,
@@ -203,9 +240,25 @@ def _score_everything(problem: Problem, predictor: Predictor, found: Search | No
         held_out_labelled=None if held_out is None else held_out.labelled,
         test=None if test is None else predictor.scores(test.values),
         test_truth=None if test is None else test.truth,
-        negatives=None if negatives is None else predictor.scores(negatives.values),
+        negatives=_score_negatives(problem, predictor, found),
         fold=None if found is None else found.board.fold,
+        train_counted=counted(train),
+        held_out_counted=None if held_out is None else counted(held_out, train),
     )
+
+
+def _score_negatives(
+    problem: Problem, predictor: Predictor, found: Search | None
+) -> np.ndarray | None:
+    """Return scores of known negatives by models not trained on them; None if there are none.
+
+    After a search those that teach the model have out-of-fold scores, like P and U.
+    """
+    unseen = problem.unseen_negatives
+    parts = [] if unseen is None else [predictor.scores(unseen.values)]
+    if found is not None and len(found.negatives):
+        parts.append(found.negatives)
+    return np.concatenate(parts) if parts else None
 
 
 def _training_entries(problem: Problem, seconds: float) -> dict[str, Any]:
@@ -217,6 +270,7 @@ def _training_entries(problem: Problem, seconds: float) -> dict[str, Any]:
         "method": config.method_name,
         "title": config.method.card.title,
         "summary": config.method.card.summary,
+        "citation": config.method.card.citation,
         "variant": getattr(config.method, "variant", "published"),
         "logs": {name: asdict(logged) for name, logged in config.method.card.logs.items()},
         "data": config.data.name,
@@ -262,31 +316,48 @@ def _describe_model(
         encoder=predictor.encoder.description if predictor.encoder else None,
         threshold=predictor.threshold,
         prior=prior.value if prior else None,
+        calibration=predictor.calibration,
     )
 
 
 def _write(path: Path, problem: Problem, finished: Finished) -> None:
-    """Write model, scores, report data and, last of all, the result."""
+    """Write model, scores, report data and the result: all of them or none."""
     split, predictor, scored = problem.split, finished.predictor, finished.scored
-    frozen, encoder = predictor.embedder, predictor.encoder
-    save_model(path, predictor.method, finished.model, embedder=frozen, encoder=encoder)
     parts = [split.train] if split.held_out is None else [split.train, split.held_out]
     names = [part.names[row] for part in parts for row in np.flatnonzero(part.unlabelled)]
-    ranked = ranked_rows(names, scored.unlabelled, predictor.threshold)
-    write_text(path / SCORES, csv_text(("item", "score", "rank", "decision"), ranked))
-    scored.save(path / SCORED)
-    images = problem.data.source.split
-    save_report_data(path / REPORT_DATA, images, scored.train, scored.held_out, predictor)
-    write_json(path / RESULT, finished.result)
+    ranked = ranked_rows(names, scored.unlabelled, predictor.threshold, predictor.calibration)
+    with together(path) as new:
+        save_model(
+            new,
+            predictor.method,
+            finished.model,
+            embedder=predictor.embedder,
+            encoder=predictor.encoder,
+            reference=predictor.reference,
+        )
+        write_text(new / SCORES, csv_text(columns_of(predictor.calibration), ranked))
+        scored.save(new / SCORED)
+        images = problem.data.source.split
+        save_report_data(
+            new / REPORT_DATA,
+            images,
+            scored.train,
+            scored.held_out,
+            predictor,
+            feature_names=problem.data.source.feature_names or (),
+        )
+        write_json(new / RESULT, finished.result)
+        write_cards(new, path, finished.result, kind=finished.model.kind)
+        write_checksums(new, path, also=DESCRIBED)
 
 
 def ranked_rows(
-    names: list[str], scores: np.ndarray, threshold: float
-) -> list[tuple[str, str, int, str]]:
-    """Return (item, score, rank, decision), best first; equal scores in the order of names."""
+    names: list[str], scores: np.ndarray, threshold: float, curve: Calibration | None = None
+) -> list[tuple[object, ...]]:
+    """Return rows below `columns_of`, best first; equal scores in the order of names."""
     order = sorted(range(len(names)), key=lambda row: (-scores[row], names[row]))
     decisions = np.where(scores > threshold, "positive", "negative").tolist()
     return [
-        (names[row], f"{scores[row]:.9g}", number, decisions[row])
+        (names[row], *numbers_of(float(scores[row]), curve), number, decisions[row])
         for number, row in enumerate(order, start=1)
     ]

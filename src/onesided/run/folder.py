@@ -9,21 +9,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from onesided.core.config import dump_toml
-from onesided.core.dist import rank
-from onesided.core.errors import FolderTaken, OnesidedError
+from onesided.core.errors import OnesidedError
 from onesided.core.threads import MOST_THREADS
-from onesided.data.problem.dataset import Scenario
-from onesided.engine.model_file import DESCRIPTION, WEIGHTS
-from onesided.run.config import RunConfig
+from onesided.engine.files import DESCRIPTION, REFERENCE, WEIGHTS
+from onesided.metrics.result_schema import fault_in
 from onesided.storage.atomic import half_written, read_json, write_json, write_text
-from onesided.storage.lock import LOCK, alone
+from onesided.storage.lock import LOCK
+from onesided.storage.lock import working_in as lock_folder
 from onesided.storage.names import printable
+from onesided.storage.own_file import AGAIN, CHECKSUMS, open_own
 from onesided.storage.table import csv_text
+from onesided.storage.together import pending, recover
+
+if TYPE_CHECKING:  # it imports torch, which an exported model does without
+    from onesided.run.config import RunConfig
 
 CONFIG, MANIFEST, SPLIT, LOG = "config.toml", "manifest.json", "split.csv", "log.jsonl"
 LAST, RESULT, SCORES = "last.pt", "result.json", "scores.csv"
@@ -32,8 +34,16 @@ REPORT_DATA, REPORT, COMPARISON = "report.npz", "report.html", "compare.json"
 SCORED = "scores.npz"
 OURS = frozenset(
     {CONFIG, MANIFEST, SPLIT, LOG, LAST, RESULT, SCORES, REPORT_DATA, REPORT, COMPARISON}
-    | {WEIGHTS, DESCRIPTION, SCORED, OLD_FEATURES}
+    | {WEIGHTS, DESCRIPTION, REFERENCE, SCORED, OLD_FEATURES, CHECKSUMS}
 )
+CARDS = ("README.md", "DATA.md")
+"""What people read beside the files: the model card, and notes on the data."""
+WRITTEN = "Written by onesided. Remove this line, and no command will change the file again."
+"""Stands in a card; one without it is a person's."""
+APPLIED = "answers.csv"
+"""Answers that a run learns from, which `onesided review --apply` writes before the run begins."""
+REGION = "region"
+"""Folder of the pieces of a region and their scores."""
 CHIPS = "chips"
 """Folder in which `onesided map` prepares its data before the run begins."""
 SEARCH = "search"
@@ -45,7 +55,8 @@ STORE = "features"
 HELD_OUT = "held_out_hash"
 THREADS, THREADS_BEFORE = "threads", "threads_before"
 """Entries of the manifest."""
-AGAIN = "Restore it from a copy, or train again with --overwrite."
+DESCRIBED = (CONFIG, MANIFEST, SPLIT, LOG)
+"""Files of a finished run that its training wrote; `checksums.txt` lists them with the others."""
 
 
 def make_folder(folder: Path, *, instead: str) -> None:
@@ -65,15 +76,21 @@ def working_in(folder: Path) -> Iterator[None]:
     A job holds the lock for all that it does inside. Of several processes of one command only
     the first locks.
     """
-    if rank() > 0:
+    if not _is_first_process():
         yield
         return
     make_folder(folder, instead="Choose another with -o.")
-    taken = FolderTaken(
-        f"Another command is at work in {folder}. Wait for it, or choose another folder."
-    )
-    with alone(folder, taken):
+    with lock_folder(folder):
         yield
+
+
+def _is_first_process() -> bool:
+    """Return whether this is the only process of a command, or the first of several."""
+    if "torch" not in sys.modules:
+        return True  # processes find each other by torch alone
+    from onesided.core.dist import rank
+
+    return rank() == 0
 
 
 @dataclass(frozen=True)
@@ -93,9 +110,18 @@ class RunFolder:
         if not overwrite and (self.path / MANIFEST).exists():
             self._check_owner()
         make_folder(self.path, instead="Choose another with -o.")
+        recover(self.path)
         self._remove(half_written(self.path, OURS))
+        self._remove((self.path / SEARCH).rglob(".*.part"))
+        if not (self.path / RESULT).exists():
+            # Somebody removed the result, to go on training: what is listed will change.
+            self._remove([self.path / CHECKSUMS])
         if overwrite:
-            self._remove(self.path / name for name in OURS)
+            # The result first: a folder that has one is taken for a finished run. The manifest
+            # last: a folder without one is taken for no run at all.
+            order = (RESULT, *sorted(OURS - {RESULT, MANIFEST}), MANIFEST)
+            self._remove(self.path / name for name in order)
+            self._remove(self.path / name for name in own_cards(self.path))
             shutil.rmtree(self.path / SEARCH, ignore_errors=True)
 
     def finished(self) -> dict[str, Any] | None:
@@ -103,7 +129,7 @@ class RunFolder:
         return read_result(self.path) if (self.path / RESULT).exists() else None
 
     def describe(
-        self, config: RunConfig, roles: Sequence[tuple[str, str]], facts: Mapping[str, Any]
+        self, config: "RunConfig", roles: Sequence[tuple[str, str]], facts: Mapping[str, Any]
     ) -> None:
         """Write manifest, configuration and split.
 
@@ -179,7 +205,9 @@ def check_place(path: Path, *, overwrite: bool = False) -> Place:
         raise OnesidedError(f"{path} is a file, and -o takes a folder. Choose another name.")
     if overwrite or not path.exists() or (path / MANIFEST).exists():
         return place
-    if set(path.iterdir()) - {*half_written(path, OURS), path / LOCK, path / CHIPS, path / CACHE}:
+    begun = {*half_written(path, OURS), *pending(path)}
+    prepared = {path / name for name in (LOCK, CHIPS, CACHE, REGION, APPLIED)}
+    if set(path.iterdir()) - {*begun, *prepared}:
         raise OnesidedError(
             f"{path} is not empty and holds no run. Choose a new folder, or add a run to it with "
             "--overwrite (files that are not ours stay)."
@@ -187,87 +215,27 @@ def check_place(path: Path, *, overwrite: bool = False) -> Place:
     return place
 
 
-# Files of later versions may hold further entries; the known ones must be right.
-_STRICT = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+def own_cards(folder: Path) -> list[str]:
+    """Return which cards a run may write here: those that are missing, or that a run wrote."""
+    return [name for name in CARDS if _is_own_card(folder / name)]
 
 
-class _Figure(BaseModel):
-    model_config = _STRICT
-    assumes: list[str] | str  # ids; a sentence in older files
-    value: float | None
-    low: float | None
-    high: float | None
-    bias: Literal["high", "low"] | None = None
-    missing: str | None = None
-
-
-class _KnownNegatives(BaseModel):
-    model_config = _STRICT
-    count: int
-    value: float | None = None
-    called_positive: float | None = None  # the value in older files
-    low: float
-    high: float
-
-
-class _Estimates(BaseModel):
-    model_config = _STRICT
-    figures: dict[str, _Figure]
-    degenerate: str | None
-
-
-class _Prior(BaseModel):
-    model_config = ConfigDict(**{**_STRICT, "extra": "forbid"})
-    value: float
-    low: float | None
-    high: float | None
-    origin: str
-    notes: list[str]
-
-
-class _Tried(BaseModel):
-    model_config = _STRICT
-    words: str
-    proxy_auc: float
-    low: float
-    high: float
-    folds: int
-    seconds: float
-    tried: int
-    won: bool
-
-
-class _Result(BaseModel):
-    model_config = _STRICT
-    method: str
-    seed: int
-    threshold: Annotated[float, Field(ge=0, le=1)]
-    test: dict[str, float | None] | None
-    pu: _Estimates | None
-    warnings: list[str]
-    scenario: Scenario
-    prior: _Prior | None = None
-    known_negatives: _KnownNegatives | None = None
-    notices: list[str] = []
-    threshold_rule: dict[str, str] | None = None
-    leaderboard: list[_Tried] = []  # these three after a search only
-    folds: int = 0
-    optimism: Annotated[float, Field(ge=0, le=1)] = 0.0
+def _is_own_card(path: Path) -> bool:
+    try:
+        with open_own(path) as file:
+            return WRITTEN.encode() in file.read(1024)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False  # a folder or a pipe of this name is no card of ours
 
 
 def read_result(folder: Path) -> dict[str, Any]:
     """Return `result.json` of a finished run; raise where `onesided fit` did not write it so."""
     path = folder / RESULT
     content = read_json(path)
-    try:
-        _Result.model_validate(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        entry = ".".join(map(str, first["loc"]))
-        problem = f"lacks '{entry}'"
-        if first["type"] != "missing":
-            problem = f"holds a wrong value in '{entry}' ({first['msg']})"
-        raise OnesidedError(f"{path} {problem}, so it was changed or damaged. {AGAIN}") from None
+    if problem := fault_in(content):
+        raise OnesidedError(f"{path} {problem}, so it was changed or damaged. {AGAIN}")
     return content
 
 

@@ -14,6 +14,8 @@ from onesided.storage.names import printable, without_surrogates
 
 GROUP_SIZE = 24
 MAP_ROWS = 1000
+MOST_NUMBERS = 6
+"""Numbers of a vector that the report shows beside the name of its item."""
 MOST_LETTERS = 400
 """Letters of a text that the report may show."""
 
@@ -24,10 +26,13 @@ def save_report_data(
     scores: np.ndarray,
     held_out: np.ndarray | None,
     predictor: Predictor,
+    *,
+    feature_names: Sequence[str] = (),
 ) -> None:
     """Write pictures and numbers for the report, without pickled objects.
 
-    `scores` are of every training row, `held_out` of every held-out row.
+    `scores` are of every training row, `held_out` of every held-out row; `feature_names` are those
+    of vectors.
     """
     train = split.train
     arrays: dict[str, np.ndarray] = {"positive_scores": scores[train.labelled]}
@@ -35,14 +40,15 @@ def save_report_data(
         arrays["positive_scores"] = held_out[split.held_out.labelled]
     arrays |= _map_of_features(split, scores, predictor)
     encoder = predictor.encoder
-    if len(split.sample_shape) == 3 or encoder is not None:
-        for group, rows in _groups(train.labelled, scores, predictor.threshold).items():
-            if encoder is None:
-                arrays[f"{group}_images"] = thumbnails(train.values, rows)
-            else:
-                arrays[f"{group}_texts"] = passages(encoder.columns, train.values, rows)
-            arrays[f"{group}_scores"] = scores[rows]
-            arrays[f"{group}_names"] = np.array([printable(train.names[row]) for row in rows])
+    for group, rows in _groups(train.labelled, scores, predictor.threshold).items():
+        if encoder is not None:
+            arrays[f"{group}_texts"] = passages(encoder.columns, train.values, rows)
+        elif len(split.sample_shape) == 3:
+            arrays[f"{group}_images"] = thumbnails(train.values, rows)
+        else:
+            arrays[f"{group}_texts"] = numbers_in_words(train.values, rows, feature_names)
+        arrays[f"{group}_scores"] = scores[rows]
+        arrays[f"{group}_names"] = np.array([printable(train.names[row]) for row in rows])
     write_arrays(path, arrays)
 
 
@@ -68,6 +74,19 @@ def passages(columns: Sequence[Column], values: Selection, rows: np.ndarray) -> 
     """Return the beginning of each row of a table, as people read it."""
     shown = (shown_row(columns, cells) for cells in values.take(rows).tolist())
     return np.array([without_surrogates(text)[:MOST_LETTERS] for text in shown])
+
+
+def numbers_in_words(
+    values: Selection, rows: np.ndarray, feature_names: Sequence[str]
+) -> np.ndarray:
+    """Return the first numbers of each vector, with the names of their columns if there are any."""
+    names = [f"{name} " for name in feature_names[:MOST_NUMBERS]] or [""] * MOST_NUMBERS
+    texts = []
+    for vector in values.take(rows):
+        shown = [f"{name}{number:.4g}" for name, number in zip(names, vector, strict=False)]
+        more = ["…"] if len(vector) > len(shown) else []
+        texts.append(without_surrogates(", ".join([*shown, *more]))[:MOST_LETTERS])
+    return np.array(texts)
 
 
 def _map_of_features(

@@ -2,7 +2,7 @@
 
 import os
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,17 +10,19 @@ from pathlib import Path
 import numpy as np
 
 from onesided.core.errors import ConfigError, DataError
-from onesided.core.labels import NEGATIVE, POSITIVE
+from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.columns.cells import Column
 from onesided.data.columns.encoder import Encoder
+from onesided.data.problem.answered import with_answers
+from onesided.data.problem.content import contents_of, first_of_each, repetition_notice
 from onesided.data.problem.dataset import LabelledDataset, PUSplit, Selection
 from onesided.data.problem.negatives import KnownNegatives, divide_negatives
 from onesided.data.problem.samples import Samples
 from onesided.data.problem.split import (
     MINIMUM_POSITIVES,
+    held_out_together,
     split_one_sided,
     split_source,
-    whole_groups,
 )
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.files import holds_only
@@ -28,14 +30,23 @@ from onesided.data.read.folder import OneSided, read_class_folders, read_folders
 from onesided.data.read.table import read_table
 from onesided.data.read.text_folders import read_text_folders
 from onesided.data.read.texts import TEXT_ENDING
-from onesided.data.read.vectors import is_vector_file, read_vector_files, read_vector_table
+from onesided.data.read.vectors import (
+    holds_vectors,
+    is_vector_file,
+    read_vector_files,
+    read_vector_table,
+)
 from onesided.data.sources import SOURCES
+from onesided.nets.sentences import SentenceEncoder, load_sentence_encoder
 from onesided.nets.standardise import Backbone
+from onesided.run.answers import answers_in
 from onesided.run.config import ChipsConfig, DataConfig, OwnConfig, SetConfig
 from onesided.storage.names import original_name
 from onesided.storage.progress import Progress
 
 STATISTICS_ROWS = 2000
+FEWEST_TESTED = 10
+"""Test items of each class for a figure, where others were left out."""
 PARENT = "parent"
 """The group of a file: the folder that it lies in."""
 
@@ -57,6 +68,7 @@ class LoadedData:
         embedder: The frozen backbone whose features the samples are, if they are features.
         encoder: What the vectors were encoded by, if they were rows of a table.
         images: The data that the features were computed from, images or raw rows.
+        sentences: The pretrained encoder of texts, where one was named.
     """
 
     split: PUSplit
@@ -70,6 +82,7 @@ class LoadedData:
     embedder: Backbone | None = None
     encoder: Encoder | None = None
     images: "LoadedData | None" = None
+    sentences: SentenceEncoder | None = None
 
     @property
     def source(self) -> "LoadedData":
@@ -93,13 +106,39 @@ def load_data(
         case SetConfig():
             entry = SOURCES[config.name]
             source = entry.load(stored_path(config.root))
-            return LoadedData(split_source(source, config), entry.mean, entry.std)
+            loaded = LoadedData(split_source(source, config), entry.mean, entry.std)
         case OwnConfig():
             decoded = DecodeCache(cache) if cache else None
             data = _read_own(config, progress, decoded)
             if config.name == "folders" and config.group == PARENT:
                 data = _grouped_by_parent(data)
-            return divide_own(data, config, cache=decoded)
+            loaded = divide_own(data, config, cache=decoded)
+    return apply_answers(loaded, config.answers)
+
+
+def apply_answers(loaded: LoadedData, file: str | None) -> LoadedData:
+    """Return the data with a file of answers applied to its pool; as it is without one."""
+    if not (path := stored_path(file)):
+        return loaded
+    meant = answers_in(path, column=None).meant
+    done = with_answers(
+        loaded.split,
+        loaded.known_negatives,
+        positive=[item for item, says in meant.items() if says == POSITIVE],
+        negative=[item for item, says in meant.items() if says == NEGATIVE],
+    )
+    told = (
+        f"{done.positives} items that reviewers call positive joined P, and {done.rejected} became "
+        "known negatives. A model chose which items they looked at, so figures do not count these "
+        "items; and figures without an audit suppose that the positives which are left look like "
+        "those of P, though a review finds the easy ones first."
+    )
+    return replace(
+        loaded,
+        split=done.split,
+        known_negatives=done.negatives,
+        notices=(*loaded.notices, told),
+    )
 
 
 def _read_own(config: OwnConfig, progress: Progress | None, cache: DecodeCache | None) -> OneSided:
@@ -112,9 +151,15 @@ def _read_own(config: OwnConfig, progress: Progress | None, cache: DecodeCache |
     if config.name == "table":
         if not (table := stored_path(config.table)):
             raise ConfigError("data.table is missing: give the CSV file with --table.")
-        if is_vector_file(table):
+        if holds_vectors(table):
             return read_vector_table(table)
-        read = partial(read_table, table, kinds=config.kinds, group=config.group)
+        read = partial(
+            read_table,
+            table,
+            kinds=config.kinds,
+            group=config.group,
+            sample_weight=config.sample_weight,
+        )
     else:
         positives = stored_path(config.positive_folder)
         unlabelled = stored_path(config.unlabelled_folder)
@@ -158,7 +203,14 @@ def divide_own(
     notices = list(data.notices)
     test = _read_test(config, data.samples, notices, cache)
     share, seed = config.held_out, config.seed
-    held_out = whole_groups(data.samples, data.labelled, share=share, seed=seed)
+    everything = Selection(data.samples.values, np.arange(len(data.samples)))
+    contents = contents_of([everything])
+    content = contents.number if contents.repeated else None
+    notices += repetition_notice(contents)
+    notices += _perhaps_swapped(data)
+    held_out = held_out_together(
+        data.samples, data.labelled, content=content, share=share, seed=seed
+    )
     groups = data.samples.own_groups
     if held_out is not None and groups is not None:
         count = len(np.unique(groups))
@@ -169,24 +221,43 @@ def divide_own(
         held_out_share=share,
         scenario=config.scenario,
         seed=seed,
-        test=_as_test(test) if test else None,
         fewest=fewest,
         held_out=held_out,
+        content=content,
     )
+    negatives = divide_negatives(
+        data.samples, held_out_share=share, seed=seed, held_out=held_out, content=content
+    )
+    if test is not None:
+        trained = [split.train.values, *([negatives.train.values] if negatives else [])]
+        fresh, told = unseen_test(_as_test(test), trained)
+        split = replace(split, test=fresh)
+        notices += told
+    notices += _trained_negatives(split, negatives)
     raw = data.samples.columns
     mean, std = ((), ()) if raw else channel_statistics(split.train.values)
     return LoadedData(
         split,
         mean,
         std,
-        known_negatives=divide_negatives(
-            data.samples, held_out_share=share, seed=seed, held_out=held_out
-        ),
+        known_negatives=negatives,
         notices=tuple(notices),
         skipped=data.samples.skipped + (test.skipped if test else ()),
         feature_names=data.samples.feature_names,
         columns=raw,
+        sentences=_sentence_encoder(config, raw),
     )
+
+
+def _sentence_encoder(config: OwnConfig, columns: Sequence[Column]) -> SentenceEncoder | None:
+    if config.text_encoder is None:
+        return None
+    if not any(column.kind == "text" for column in columns):
+        raise ConfigError(
+            f"The encoder {config.text_encoder} reads texts, and no column of this data is a text. "
+            "Leave out --text-encoder, or say which column it is with --text."
+        )
+    return load_sentence_encoder(config.text_encoder)
 
 
 def _read_test(
@@ -218,6 +289,66 @@ def _as_test(test: Samples) -> LabelledDataset:
     positive = test.classes == test.class_names.index("positive")
     truth = np.where(positive, POSITIVE, NEGATIVE).astype(np.int64)
     return LabelledDataset(Selection(test.values, np.arange(len(test))), truth, test.names)
+
+
+def unseen_test(
+    test: LabelledDataset, trained: Sequence[Selection]
+) -> tuple[LabelledDataset | None, tuple[str, ...]]:
+    """Return the test items that show nothing that is trained on, each content once, with notices.
+
+    None where too few of a class are left for a figure.
+    """
+    number = contents_of([*trained, test.values]).number
+    before, own = number[: -len(test)], number[-len(test) :]
+    seen = np.isin(own, before)
+    kept = first_of_each(own, ~seen)
+    if kept.all():
+        return test, ()
+    told = []
+    if seen.any():
+        told.append(f"{seen.sum()} of {len(test)} test items show what the model is trained on")
+    if repeated := int((~seen & ~kept).sum()):
+        told.append(f"{repeated} test items repeat another one")
+    sentence = f"{' and '.join(told)}; they are left out of the figures on the test part"
+    left = [int((kept & (test.truth == label)).sum()) for label in (POSITIVE, NEGATIVE)]
+    if min(left) < FEWEST_TESTED:
+        return None, (
+            f"{sentence}. {left[0]} positive and {left[1]} negative ones remain, too few for a "
+            f"figure: it takes {FEWEST_TESTED} of each. Give test items of their own.",
+        )
+    rows = np.flatnonzero(kept)
+    return LabelledDataset(
+        Selection(test.values.pool, test.values.index[rows]),
+        test.truth[rows],
+        tuple(test.names[row] for row in rows),
+    ), (f"{sentence}.",)
+
+
+def _perhaps_swapped(data: OneSided) -> tuple[str, ...]:
+    """Return a question where there are more positives than unlabelled items."""
+    positives = int(data.labelled.sum())
+    unlabelled = int((~data.labelled & (data.samples.classes == UNKNOWN)).sum())
+    if positives <= unlabelled:
+        return ()
+    return (
+        f"There are more positives ({positives}) than unlabelled items ({unlabelled}), which is "
+        "unusual: are the two swapped? If so, swap them back; all figures mean nothing then.",
+    )
+
+
+def _trained_negatives(split: PUSplit, negatives: KnownNegatives | None) -> tuple[str, ...]:
+    """Return a sentence about known negatives that are trained on as unlabelled, if any are."""
+    trained = split.train.content
+    if negatives is None or trained is None:
+        return ()
+    contents = (part.content for part in (negatives.train, negatives.held_out))
+    count = sum(int(np.isin(part, trained).sum()) for part in contents if part is not None)
+    if not count:
+        return ()
+    return (
+        f"{count} known negatives show what is trained on as unlabelled; they are left out of the "
+        "count of false alarms.",
+    )
 
 
 def stored_path(path: str | None) -> Path | None:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
+from onesided.core.errors import ConfigError
+
 PRESETS = Path(str(resources.files("onesided") / "presets"))
 
 
@@ -12,6 +14,17 @@ def preset_files() -> Mapping[str, Path]:
     """Return the file of every preset that comes with the library, the shortest first."""
     files = {path.stem: path for path in PRESETS.glob("*.toml")}
     return dict(sorted(files.items(), key=lambda item: (_cost(_content(item[1])), item[0])))
+
+
+def preset_path(preset: str | Path) -> Path:
+    """Return the file of a preset by its name, or the user's own file; refuse an unknown name."""
+    known = preset_files()
+    path = Path(preset) if str(preset).endswith(".toml") else known.get(str(preset))
+    if path is None:
+        from onesided.core.config import nearest  # it imports pydantic
+
+        raise ConfigError(f"There is no preset '{preset}'.{nearest(str(preset), known)}")
+    return path
 
 
 def preset_words() -> str:

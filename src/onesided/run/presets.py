@@ -32,7 +32,7 @@ from onesided.run.config import (
     data_config,
 )
 from onesided.run.default_method import DEFAULT_METHOD
-from onesided.run.preset_files import preset_files
+from onesided.run.preset_files import preset_path
 
 RECIPES = Path(str(resources.files("onesided") / "recipes"))
 Section = TypeVar("Section", BackboneConfig, TrainConfig)
@@ -117,6 +117,14 @@ class Plan:
     checked: RunConfig
     budget: "Budget | None" = None
     vectors: BackboneConfig | None = None  # as asked for, of a search on data that are no images
+
+    def with_pairs(self) -> "Plan":
+        """Return the plan for images before and after: a frozen backbone sees them one by one."""
+        backbone = self.checked.backbone
+        if not backbone.freeze:
+            return self
+        pair = backbone.model_copy(update={"pair": True})
+        return replace(self, checked=replace(self.checked, backbone=pair))
 
     def for_data(self, split: PUSplit) -> RunConfig:
         """Return the settings of the run on this data."""
@@ -231,7 +239,9 @@ def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) ->
             further.pop(key, None)  # of the network for vectors, should the data be vectors
         settings = merge({"name": PRETRAINED, "freeze": True}, further)
         backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
-    checked = replace(own, data=data, backbone=backbone, method=method)
+    beneath = chosen.train.model_dump(exclude_unset=True)
+    train = _over(beneath, own.train, given.get("train", {}), f"{where} [train]")
+    checked = replace(own, data=data, backbone=backbone, method=method, train=train)
     return Plan(checked, vectors=own.backbone)
 
 
@@ -293,10 +303,7 @@ def steps_of(config: RunConfig, amount: Amount) -> int:
 
 def read_preset(preset: str | Path) -> Preset:
     """Return a preset by its name, or the user's own by its file; all of it is checked."""
-    known = preset_files()
-    path = Path(preset) if str(preset).endswith(".toml") else known.get(str(preset))
-    if path is None:
-        raise ConfigError(f"There is no preset '{preset}'.{nearest(str(preset), known)}")
+    path = preset_path(preset)
     chosen = Preset.from_settings(read_toml(path), str(path))
     named: dict[str, Settings] = {chosen.default_method: {}} if chosen.default_method else {}
     for name, settings in {**named, **chosen.method}.items():

@@ -13,10 +13,10 @@ from onesided.data.problem.dataset import PUSplit
 from onesided.engine.fit import Watcher, fit
 from onesided.engine.train_config import TrainConfig
 from onesided.methods.risk import CEConfig
-from onesided.metrics.registry import OWN_SCORES, OWN_SCORES_TWICE
+from onesided.metrics.registry import OWN_SCORES, OWN_SCORES_MEDIAN
 from onesided.metrics.stored import prior_origin
 from onesided.nets.build import BackboneConfig
-from onesided.priors import PriorEstimate, agreement, bbe, elkan_noto, km1, km2
+from onesided.priors import PriorEstimate, agreement, bbe, binormal, elkan_noto, km1, km2
 from onesided.run.build import build_method
 from onesided.run.config import Prior
 from onesided.run.load import LoadedData
@@ -140,8 +140,47 @@ def own_prior(
 ) -> PriorUsed | NoPrior:
     """Return the prior by BBE from held-out scores of the model that it helps to evaluate.
 
-    It is right where only positives have the highest scores, and biased high elsewhere. Scores
-    that separate nothing would give a prior near 1, and with it a precision near 1: so an
+    It is right where only positives have the highest scores, and biased high elsewhere. So the
+    interval reaches down to where a model says it may be in which negatives have them too
+    (`priors.binormal`).
+    """
+    found = _best_bin(positive, unlabelled)
+    if isinstance(found, NoPrior):
+        return found
+    low = min(found.low, binormal(positive, unlabelled).low)
+    return PriorUsed(found.value, low, found.high, OWN_SCORES, tuple(found.notes))
+
+
+def own_prior_of_three(
+    positive: Float[np.ndarray, "p"], unlabelled: Float[np.ndarray, "u"]
+) -> PriorUsed | NoPrior:
+    """Return the median of three estimates from a model's own out-of-fold scores.
+
+    BBE is too high where negatives are among the highest scores; the share that Elkan and Noto's
+    rule calls is often too low; two bell curves are neither, and sometimes wildly wrong. The median
+    is never the wildest of them: `benchmarks.threshold_rules` compares the rules. The interval
+    spans those of BBE and of Elkan and Noto, and like that of `own_prior` it reaches down to what
+    the bell curves allow.
+    """
+    first = _best_bin(positive, unlabelled)
+    if isinstance(first, NoPrior):
+        return first
+    second, third = elkan_noto(positive, unlabelled), binormal(positive, unlabelled)
+    return PriorUsed(
+        float(np.median([first.value, second.value, third.value])),
+        min(first.low, second.low, third.low),
+        max(first.high, second.high),
+        OWN_SCORES_MEDIAN,
+        tuple(first.notes),
+    )
+
+
+def _best_bin(
+    positive: Float[np.ndarray, "p"], unlabelled: Float[np.ndarray, "u"]
+) -> PriorEstimate | NoPrior:
+    """Return the estimate by BBE, unless the scores say nothing.
+
+    Scores that separate nothing would give a prior near 1, and with it a precision near 1: so an
     interval that reaches 1 is no estimate.
     """
     if min(len(positive), len(unlabelled)) < FEWEST_SCORES:
@@ -154,34 +193,7 @@ def own_prior(
         return NoPrior("they separate so little that every unlabelled item could be positive")
     if found.value <= 0:
         return NoPrior("no unlabelled item scores as high as the positives do")
-    return PriorUsed(found.value, found.low, found.high, OWN_SCORES, tuple(found.notes))
-
-
-def own_prior_twice(
-    positive: Float[np.ndarray, "p"], unlabelled: Float[np.ndarray, "u"]
-) -> PriorUsed | NoPrior:
-    """Return the geometric mean of two estimates from a model's own out-of-fold scores.
-
-    BBE is too high where negatives are among the highest scores; the share that Elkan and Noto's
-    rule calls is sometimes too low. `benchmarks.threshold_rules` compares them: together they
-    lose less than either alone. The interval spans those of both, so it is wide where they
-    disagree.
-    """
-    first = own_prior(positive, unlabelled)
-    if isinstance(first, NoPrior):
-        return first
-    second = elkan_noto(positive, unlabelled)
-    if second.value <= 0:
-        return first
-    assert first.low is not None
-    assert first.high is not None
-    return PriorUsed(
-        float(np.sqrt(first.value * second.value)),
-        min(first.low, second.low),
-        max(first.high, second.high),
-        OWN_SCORES_TWICE,
-        first.notes,
-    )
+    return found
 
 
 def _flat_rows(

@@ -1,13 +1,19 @@
 """A PU problem as one method trains on it and is evaluated on it: built once, then passed on."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onesided.core.dist import world
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.labels import UNKNOWN
 from onesided.data.problem.dataset import LabelledDataset, PUSplit
-from onesided.data.problem.negatives import add_negatives, clean_from_negatives, joined
+from onesided.data.problem.negatives import (
+    add_negatives,
+    clean_from_negatives,
+    joined,
+    not_trained_on,
+)
+from onesided.methods import AUTO, METHODS, method_named
 from onesided.methods.auto import AutoConfig
 from onesided.methods.base import MethodConfig
 from onesided.run.config import RunConfig
@@ -53,12 +59,20 @@ class Problem:
         """P and U as they were read, the same for every method."""
         return self.data.split
 
+    def for_method(self, config: RunConfig) -> "Problem":
+        """Return the problem with these settings; known negatives stay for methods that use them.
+
+        For the candidates of a search, which has them all among its training rows.
+        """
+        training = self.training if config.method.uses_negatives else self.split
+        return replace(self, config=config, training=training)
+
     def hashes(self) -> Hashes:
         """Return the hashes. Reads all values: a second for each gigabyte."""
         return Hashes(
             settings=self.config.fingerprint(),
             split=self._split_hash(),
-            content=self.training.content_hash(),
+            content=self._content_hash(),
             held_out=self.training.held_out_hash(self.unseen_negatives),
         )
 
@@ -67,6 +81,13 @@ class Problem:
         unseen = self.unseen_negatives
         names = () if unseen is None else unseen.names
         return self.training.roles() + [("held-out-negative", name) for name in names]
+
+    def _content_hash(self) -> str:
+        """Return the hash of what is trained on, and of the encoder that reads its texts."""
+        own, sentences = self.training.content_hash(), self.data.sentences
+        if sentences is None:
+            return own
+        return hashlib.sha256(f"{own} {sentences.content}".encode()).hexdigest()
 
     def _split_hash(self) -> str:
         own, unseen = self.training.fingerprint(), self.unseen_negatives
@@ -105,6 +126,7 @@ def negatives_for_evaluation(data: LoadedData, method: MethodConfig) -> Labelled
     unseen = negatives.held_out
     if not method.uses_negatives:
         unseen = joined(negatives.train, unseen)
+    unseen = not_trained_on(unseen, data.split.train)
     return unseen if len(unseen) else None
 
 
@@ -127,6 +149,8 @@ def check_needs(config: RunConfig, split: PUSplit) -> None:
             "Give known negatives with -n, or add data.clean = 100 to a published data set, or "
             "choose a method without 'clean' in onesided methods."
         )
+    if split.train.weights is not None:
+        _check_weights(config)
     parts = [part for part in (split.train, split.held_out) if part is not None]
     check_rule(
         config.threshold,
@@ -146,4 +170,18 @@ def check_needs(config: RunConfig, split: PUSplit) -> None:
         raise ConfigError(
             f"train.batch_size is {batch}, which {world()} processes cannot share equally. Use a "
             f"multiple of {world()}."
+        )
+
+
+def _check_weights(config: RunConfig) -> None:
+    """Refuse a method that cannot count samples by weights: to ignore them would be silent."""
+    asked = [config.method.card.title] if not config.method.uses_weights else []
+    if isinstance(config.method, AutoConfig):
+        names = (*config.method.candidates, *config.method.also)
+        asked += [name for name in names if not method_named(name).uses_weights]
+    if asked:
+        able = ", ".join([AUTO, *(name for name, each in METHODS.items() if each.uses_weights)])
+        raise ConfigError(
+            f"{asked[0]} cannot weigh samples, and their weights differ. Leave the weights out, or "
+            f"choose a method that can: {able}."
         )

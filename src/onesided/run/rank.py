@@ -13,34 +13,50 @@ Until the ranking is written, a folder `ranked.csv.partial` beside it holds the 
 import hashlib
 import shutil
 import struct
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from onesided.core.errors import CheckpointError, DataError, DataNotFound, OnesidedError
+from onesided.core.errors import DataError, OnesidedError
 from onesided.data.problem.samples import CHUNK_ITEMS, chunk_length
 from onesided.data.read.images import check_readable
-from onesided.data.read.items import Items, name_of, open_items
-from onesided.data.read.vectors import VectorItems, is_vector_file, read_vector_file
-from onesided.engine.model_file import WEIGHTS, ModelDescription, load_model
-from onesided.engine.predict import Predictor
+from onesided.data.read.items import ItemChunk, Items, name_of, open_items
+from onesided.data.read.parquet_rows import number_columns, parquet_items
+from onesided.data.read.vectors import VectorItems, holds_vectors, read_vector_file
+from onesided.metrics.reference import Comparison, Reference, compare
 from onesided.metrics.stored import degenerate_reason
+from onesided.run.columns import columns_of, numbers_of
 from onesided.run.folder import RESULT, read_result
+from onesided.run.opened import Opened, open_model
+from onesided.run.ray_engine import RayEngine, Work
 from onesided.storage.atomic import replacing
 from onesided.storage.journal import Journal
 from onesided.storage.lock import alone
 from onesided.storage.names import printable
+from onesided.storage.parquet import is_parquet, open_parquet, write_parquet
 from onesided.storage.progress import Progress
-from onesided.storage.sorting import read_records, sorted_on_disk, write_records
+from onesided.storage.sorting import (
+    read_records,
+    record_offsets,
+    sorted_on_disk,
+    write_records,
+)
 from onesided.storage.table import csv_lines, named_lines
+from onesided.storage.together import together
 
-COLUMNS = ("path", "score", "rank", "decision")
+KINDS: Mapping[str, Literal["text", "number", "count"]] = {
+    "score": "number",
+    "probability": "number",
+    "rank": "count",
+}
+"""Columns of a Parquet file that are no texts."""
 MOST_RETURNED = 1000
 """Skipped items that are returned; the file of skipped items lists all."""
 _LISTING, _SCORES = "listing", "scores"
@@ -68,6 +84,7 @@ class Ranking:
         first_skipped: The first of those, printable, with the reason.
         skipped_file: Lists all of those, if there are any.
         best: The best items, as many as were asked for.
+        compared: How the items differ from those of training; None where that is not known.
     """
 
     items: int
@@ -77,6 +94,7 @@ class Ranking:
     first_skipped: tuple[tuple[str, str], ...]
     skipped_file: Path | None
     best: tuple[Best, ...]
+    compared: Comparison | None = None
 
 
 def rank_items(
@@ -89,59 +107,76 @@ def rank_items(
     best: int = 0,
     progress: Progress | None = None,
     notify: Callable[[str], None] | None = None,
+    add: Callable[[Path, "Ranking"], object] = lambda new, ranking: None,
+    engine: RayEngine | None = None,
 ) -> Ranking:
     """Score every item of a folder or table with the model of a run; write them best first.
 
     After a kill, the same command resumes; see `partial_scores`. The arguments are those of the
-    job `rank`, but `best`: how many of the best to return with a picture.
+    job `rank`, but `best`: how many of the best to return with a picture, and `add`: what writes
+    further files beside the output, into the folder of the change that all of them are.
     """
-    if not run.is_dir():
-        raise DataNotFound(
-            f"There is no run folder {run}. Give the folder that onesided fit wrote with -o."
-        )
-    predictor, model = load_model(run)
-    items = _open(path, model, f"The model in {run}", notify)
+    model = open_model(run)
+    items = items_for(path, model, notify)
     chunk = chunk_length(model.sample_shape)
-    with partial_scores(output, _hash_of(run, model), items, chunk=chunk) as partial:
-        _score_rest(partial, items, predictor, run, progress, notify)
-        tally = _tally(partial, predictor.threshold)
+    with partial_scores(output, model.identity, items, chunk=chunk) as partial:
+        if engine is None:
+            _score_rest(partial, items, model, progress, notify)
+        else:
+            _score_rest_by(engine, partial, run, path, progress, notify)
+        tally = _tally(partial, model, items.prefix)
         first = tally.first_skipped[0] if tally.first_skipped else ("", "")
         unreadable, noun = tally.skipped, items.noun
         check_readable(
             items.shown, partial.count, [first], tolerate, unreadable=unreadable, noun=noun
         )
-        skipped_file = _write_skipped(output, partial, tally.skipped)
-        ranked = islice(partial.ranked(), top)
-        best_items = _write_ranked(output, ranked, predictor.threshold, keep=best)
-        return Ranking(
-            items=tally.scored,
-            called_positive=tally.called_positive,
-            written=min(tally.scored, top or tally.scored),
-            skipped=tally.skipped,
-            first_skipped=tuple(tally.first_skipped),
-            skipped_file=skipped_file,
-            best=tuple(
-                Best(printable(name_of(item.record)), item.score, items.picture(item.record))
-                for item in best_items
-                if item.score is not None
-            ),
-        )
+        with together(output.parent, output.name) as new:
+            skipped_file = _write_skipped(new, output, partial, tally.skipped, items.prefix)
+            ranked = islice(partial.ranked(), top)
+            best_items = _write_ranked(
+                new / output.name, ranked, model, keep=best, prefix=items.prefix
+            )
+            ranking = Ranking(
+                items=tally.scored,
+                called_positive=tally.called_positive,
+                written=min(tally.scored, top or tally.scored),
+                skipped=tally.skipped,
+                first_skipped=tuple(tally.first_skipped),
+                skipped_file=skipped_file,
+                best=tuple(
+                    Best(
+                        printable(items.prefix + name_of(item.record)),
+                        item.score,
+                        items.picture(item.record),
+                    )
+                    for item in best_items
+                    if item.score is not None
+                ),
+                compared=_compare(partial, model, tally),
+            )
+            add(new, ranking)
+        return ranking
 
 
-def _open(
-    path: Path, model: ModelDescription, called: str, notify: Callable[[str], None] | None
-) -> Items:
+def items_for(path: Path, model: Opened, notify: Callable[[str], None] | None = None) -> Items:
+    """Return the items of a folder, table or file of vectors, for a trained model."""
     shape, names = model.sample_shape, model.feature_names
-    if not is_vector_file(path):
-        columns = model.encoder.columns if model.encoder else ()
-        return open_items(path, shape, called, feature_names=names, columns=columns, notify=notify)
-    file = read_vector_file(path)
-    if file.values.shape[1:] != shape or (names and file.feature_names not in ((), names)):
-        raise DataError(
-            f"{called} takes samples of the shape {shape}{' by name' if names else ''}, and "
-            f"{path} holds vectors of {file.values.shape[1]} numbers that do not fit."
+    if not holds_vectors(path):
+        return open_items(
+            path, shape, model.called, feature_names=names, columns=model.columns, notify=notify
         )
-    return VectorItems(file)
+    if is_parquet(path) and path.is_file() and not model.columns:
+        file = open_parquet(path)
+        if columns := number_columns(file):
+            called = model.called
+            return parquet_items(file, columns, shape, called, feature_names=names, notify=notify)
+    vectors = read_vector_file(path)
+    if vectors.values.shape[1:] != shape or (names and vectors.feature_names not in ((), names)):
+        raise DataError(
+            f"{model.called} takes samples of the shape {shape}{' by name' if names else ''}, and "
+            f"{path} holds vectors of {vectors.values.shape[1]} numbers that do not fit."
+        )
+    return VectorItems(vectors)
 
 
 def alarm_of(run: Path) -> str | None:
@@ -203,7 +238,7 @@ class PartialScores:
 
 def _is_whole(entry: object, items: int) -> bool:
     """Whether an entry has a score, or a reason why there is none, for each item of its chunk."""
-    if not isinstance(entry, dict) or entry.keys() != {"scores", "reasons"}:
+    if not isinstance(entry, dict) or entry.keys() - {"counts"} != {"scores", "reasons"}:
         return False
     scores, reasons = entry["scores"], entry["reasons"]
     if not isinstance(scores, list) or not isinstance(reasons, dict):
@@ -279,19 +314,10 @@ def _make(folder: Path) -> None:
         )
 
 
-def _hash_of(run: Path, model: ModelDescription) -> str:
-    """Return a hash of all that decides scores; the threshold does not."""
-    with (run / WEIGHTS).open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-    digest.update(model.model_dump_json(exclude={"threshold"}).encode())
-    return digest.hexdigest()
-
-
 def _score_rest(
     partial: PartialScores,
     items: Items,
-    predictor: Predictor,
-    run: Path,
+    model: Opened,
     progress: Progress | None,
     notify: Callable[[str], None] | None,
 ) -> None:
@@ -304,22 +330,69 @@ def _score_rest(
     with partial.journal.writing() as append:
         for records in islice(partial.chunks(), done, None):
             chunk = items.read(records)
-            scores = predictor.scores(chunk.values) if len(chunk.values) else np.empty(0)
-            if not np.isfinite(scores).all():
-                raise CheckpointError(
-                    f"The model in {run} gives scores that are no numbers, so its weights are "
-                    "damaged. Restore them from a copy, or train again."
-                )
-            reasons = {str(number): reason for number, reason in chunk.reasons.items()}
-            append({"scores": scores.tolist(), "reasons": reasons})  # JSON keeps every bit
+            append(entry_of(chunk, model))
             scored += len(records)
-            if predictor.encoder is not None:
-                unknown += predictor.encoder.unknown(chunk.values)
+            if model.unknown is not None:
+                unknown += model.unknown(chunk.values)
             if progress:
                 progress(scored, partial.count)
     if notify:
         for column, rows in unknown.items():
             notify(unknown_values(column, rows))
+
+
+def entry_of(chunk: ItemChunk, model: Opened) -> dict[str, Any]:
+    """Return the journal's entry of a chunk; JSON keeps every bit of its scores."""
+    scores, counts = np.empty(0), None
+    if len(chunk.values):
+        scores, counts = model.scores_and_counts(chunk.values)
+    reasons = {str(number): reason for number, reason in chunk.reasons.items()}
+    entry = {"scores": scores.tolist(), "reasons": reasons}
+    return entry if counts is None else {**entry, "counts": counts.tolist()}
+
+
+def _score_rest_by(
+    engine: RayEngine,
+    partial: PartialScores,
+    run: Path,
+    path: Path,
+    progress: Progress | None,
+    notify: Callable[[str], None] | None,
+) -> None:
+    """Score the chunks that an earlier command did not, by workers of Ray."""
+    done = partial.done()
+    if done and notify:
+        scored = min(done * partial.chunk, partial.count)
+        notify(f"Resuming after {scored} of {partial.count} items, scored by a stopped command.")
+    listing = partial.folder / _LISTING
+    offsets = list(islice(record_offsets(listing, partial.chunk), done, None))
+    work = Work(run.resolve(), path.resolve(), listing.resolve(), partial.chunk)
+    with partial.journal.writing() as append:
+        for number, entry in enumerate(engine.scored(work, offsets), start=done + 1):
+            append(entry)
+            if progress:
+                progress(min(number * partial.chunk, partial.count), partial.count)
+
+
+def _compare(partial: PartialScores, predictor: Opened, tally: "_Tally") -> Comparison | None:
+    """Return how all items differ from those of training; None without a reference."""
+    reference = predictor.reference
+    if reference is None:
+        return None
+    total = np.zeros(_shape_of_counts(reference), np.int64)
+    for entry in partial.journal.entries():
+        assert isinstance(entry, dict), "`scored` has looked at every entry"
+        counts = np.array(entry.get("counts", np.zeros_like(total)))
+        if counts.shape != total.shape or counts.dtype.kind != "i" or (counts < 0).any():
+            raise partial.journal.damaged("its counts do not fit the model")
+        total += counts
+    scores = None if reference.scores is None else np.array([tally.between])
+    return compare(reference, total, scores)
+
+
+def _shape_of_counts(reference: Reference) -> tuple[int, int]:
+    directions, edges = reference.edges.values.shape
+    return directions, edges + 1
 
 
 def unknown_values(column: str, rows: int) -> str:
@@ -338,50 +411,68 @@ class _Tally:
     called_positive: int = 0
     skipped: int = 0
     first_skipped: list[tuple[str, str]] = field(default_factory=list)
+    between: list[int] = field(default_factory=list)
+    """Scores between the edges of the model's reference."""
 
 
-def _tally(partial: PartialScores, threshold: float) -> _Tally:
-    tally = _Tally()
+def _tally(partial: PartialScores, predictor: Opened, prefix: str) -> _Tally:
+    tally, threshold, reference = _Tally(), predictor.threshold, predictor.reference
+    edges = [] if reference is None or reference.scores is None else reference.scores.values[0]
+    tally.between = [0] * (len(edges) + 1)
     for item in partial.scored():
         if item.score is None:
             tally.skipped += 1
             if len(tally.first_skipped) < MOST_RETURNED:
-                tally.first_skipped.append((printable(name_of(item.record)), item.reason))
+                name = printable(prefix + name_of(item.record))
+                tally.first_skipped.append((name, item.reason))
         else:
             tally.scored += 1
+            tally.between[bisect_left(edges, item.score)] += 1
             tally.called_positive += item.score > threshold
     return tally
 
 
-def _write_skipped(output: Path, partial: PartialScores, count: int) -> Path | None:
+def _write_skipped(
+    new: Path, output: Path, partial: PartialScores, count: int, prefix: str
+) -> Path | None:
     """List unreadable items beside the output; empty the list of an earlier ranking."""
     path = output.with_name(f"{output.stem}.skipped.csv")
     if count or path.exists():
-        rows = ((name_of(one.record), one.reason) for one in partial.scored() if one.reason)
-        _write_table(path, ("path", "reason"), rows)
+        skipped = (one for one in partial.scored() if one.reason)
+        rows = ((prefix + name_of(one.record), one.reason) for one in skipped)
+        _write_table(new / path.name, ("item", "reason"), rows)
     return path if count else None
 
 
 def _write_ranked(
-    output: Path, ranked: Iterable[ScoredItem], threshold: float, keep: int
+    output: Path, ranked: Iterable[ScoredItem], predictor: Opened, *, keep: int, prefix: str
 ) -> list[ScoredItem]:
-    """Write the ranking; return its first `keep` items."""
+    """Write the ranking, as `scores.csv` of a run has it; return its first `keep` items.
+
+    Names too: an item of a folder starts with the folder's name.
+    """
+    threshold, curve = predictor.threshold, predictor.calibration
     first: list[ScoredItem] = []
 
-    def rows() -> Iterator[tuple[str, str, int, str]]:
+    def rows() -> Iterator[tuple[object, ...]]:
         for number, item in enumerate(ranked, start=1):
             assert item.score is not None
             if len(first) < keep:
                 first.append(item)
             decision = "positive" if item.score > threshold else "negative"
-            yield name_of(item.record), f"{item.score:.9g}", number, decision
+            numbers = numbers_of(item.score, curve)
+            yield prefix + name_of(item.record), *numbers, number, decision
 
-    _write_table(output, COLUMNS, rows())
+    _write_table(output, columns_of(curve), rows())
     return first
 
 
 def _write_table(path: Path, columns: tuple[str, ...], rows: Iterable[Sequence[object]]) -> None:
-    """Write a CSV file of any length, a chunk at a time."""
+    """Write a CSV or Parquet file of any length, a chunk at a time."""
+    if is_parquet(path):
+        named = ((printable(str(name)), *others) for name, *others in rows)
+        write_parquet(path, {name: KINDS.get(name, "text") for name in columns}, named)
+        return
     rows = iter(rows)
     with replacing(path) as file:
         file.write(csv_lines([columns]).encode())

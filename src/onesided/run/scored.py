@@ -1,7 +1,6 @@
 """All scores of a run, in full precision, and the figures that follow from them."""
 
-import zipfile
-import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -16,15 +15,9 @@ from onesided.metrics.figure import NO_PRIOR, Figure, PUEvaluation
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.pu import evaluate_pu
 from onesided.metrics.truth import truth_metrics
-from onesided.run.folder import AGAIN
-from onesided.run.prior import NoPrior, PriorUsed, own_prior, own_prior_twice
+from onesided.run.prior import NoPrior, PriorUsed, own_prior, own_prior_of_three
 from onesided.storage.atomic import write_arrays
-
-UNREADABLE = (
-    *(OSError, ValueError, TypeError, EOFError, AttributeError),
-    *(zipfile.BadZipFile, zlib.error),
-)
-"""What numpy raises for a file that is no archive of arrays."""
+from onesided.storage.own_file import AGAIN, read_arrays
 
 
 @dataclass(frozen=True)
@@ -34,7 +27,8 @@ class Scored:
     `train` and `held_out` are of P and U, `negatives` of known negatives that were not trained
     on. `test_truth` holds true classes, for reporting only. After a search `train` holds
     out-of-fold scores and `fold` says which model gave each: no item was scored by a model that
-    was trained on it.
+    was trained on it. The rows that are counted are one for each content, and none whose content
+    was trained on; None counts all.
     """
 
     train: Float64[np.ndarray, "n"]
@@ -45,6 +39,8 @@ class Scored:
     test_truth: Int64[np.ndarray, "t"] | None = None
     negatives: Float64[np.ndarray, "k"] | None = None
     fold: Int64[np.ndarray, "n"] | None = None
+    train_counted: Bool[np.ndarray, "n"] | None = None
+    held_out_counted: Bool[np.ndarray, "h"] | None = None
 
     @property
     def unlabelled(self) -> Float64[np.ndarray, "u"]:
@@ -57,16 +53,21 @@ class Scored:
     def held_out_pair(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the scores of P and of U by models not trained on them; None if there are none.
 
-        Those of the held-out part, and after a search those of every training item.
+        Those of the held-out part, and after a search those of every training item; copies count
+        once.
         """
         parts = []
         if self.fold is not None:
-            parts.append((self.train, self.train_labelled))
+            counted = _all_or(self.train_counted, self.train)
+            parts.append((self.train[counted], self.train_labelled[counted]))
         if self.held_out is not None and self.held_out_labelled is not None:
-            parts.append((self.held_out, self.held_out_labelled))
+            counted = _all_or(self.held_out_counted, self.held_out)
+            parts.append((self.held_out[counted], self.held_out_labelled[counted]))
         if not parts:
             return None
         scores, labelled = (np.concatenate(part) for part in zip(*parts, strict=True))
+        if labelled.all() or not labelled.any():
+            return None  # every held-out item of P, or of U, is a copy of a training item
         return scores[labelled], scores[~labelled]
 
     def save(self, path: Path) -> None:
@@ -95,6 +96,8 @@ class Scored:
             (self.held_out, self.held_out_labelled),
             (self.test, self.test_truth),
             *(() if self.fold is None else ((self.train, self.fold),)),
+            *(() if self.train_counted is None else ((self.train, self.train_counted),)),
+            *(() if self.held_out_counted is None else ((self.held_out, self.held_out_counted),)),
         )
         for scores, labels in pairs:
             if getattr(scores, "shape", None) != getattr(labels, "shape", None):
@@ -110,32 +113,23 @@ class Scored:
                 raise OnesidedError(f"{path} is damaged: P or U has no scores. {AGAIN}")
 
 
-def read_arrays(path: Path, remedy: str = AGAIN) -> dict[str, np.ndarray]:
-    """Return the arrays of an .npz file; raise where it is damaged."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = dict(archive)
-        for name, array in arrays.items():
-            if not isinstance(array, np.ndarray):  # numpy gives bytes for a member that is none
-                raise ValueError(f"its member '{name}' is no array")
-    except UNREADABLE as error:
-        raise OnesidedError(f"{path} cannot be read ({error}). {remedy}") from None
-    return arrays
-
-
 def _is_sound(name: str, values: np.ndarray | None) -> bool:
     """Whether an array has one axis and holds what its name says."""
     if values is None:
         return True
     if values.ndim != 1:
         return False
-    if name.endswith("_labelled"):
+    if name.endswith(("_labelled", "_counted")):
         return values.dtype == bool
     if name.endswith("_truth"):
         return values.dtype.kind in "iu" and bool(np.isin(values, (NEGATIVE, POSITIVE)).all())
     if name == "fold":
         return values.dtype.kind in "iu" and bool((values >= 0).all())
     return are_scores(values)
+
+
+def _all_or(counted: np.ndarray | None, scores: np.ndarray) -> np.ndarray:
+    return np.ones(len(scores), bool) if counted is None else counted
 
 
 def are_scores(values: np.ndarray) -> bool:
@@ -151,7 +145,7 @@ def prior_by_scores(scored: Scored) -> PriorUsed | NoPrior:
     pair = scored.held_out_pair()
     if pair is None:
         return NoPrior("nothing was held out")
-    return own_prior(*pair) if scored.fold is None else own_prior_twice(*pair)
+    return own_prior(*pair) if scored.fold is None else own_prior_of_three(*pair)
 
 
 def prior_for_estimates(
@@ -170,9 +164,17 @@ def prior_for_estimates(
 
 
 def entries_at(
-    scored: Scored, threshold: float, evaluation: PUEvaluation | None, prior: PriorUsed | None
+    scored: Scored,
+    threshold: float,
+    evaluation: PUEvaluation | None,
+    prior: PriorUsed | None,
+    *,
+    training_warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the entries of `result.json` that depend on the threshold."""
+    """Return the entries of `result.json` that depend on the threshold.
+
+    `training_warnings` are warnings that every threshold leaves as they are.
+    """
     test = None
     if scored.test is not None and scored.test_truth is not None:
         test = truth_metrics(scored.test_truth, scored.test, threshold=threshold).to_json()
@@ -182,7 +184,12 @@ def entries_at(
         "test": test,
         "pu": evaluation.to_json() if evaluation else None,
         "known_negatives": _known_negatives(scored.negatives, threshold),
-        "warnings": [*(evaluation.warnings if evaluation else ()), *notes],
+        "warnings": [
+            *(evaluation.warnings if evaluation else ()),
+            *_list_differs(scored, threshold),
+            *training_warnings,
+            *notes,
+        ],
     }
 
 
@@ -191,12 +198,13 @@ def figures_at(
     threshold: float,
     *,
     scenario: Scenario,
-    prior: PriorUsed | None,
+    prior: PriorUsed | NoPrior | None,
     optimism: float = 0.0,
 ) -> PUEvaluation | None:
     """Return the evaluation of P and U that no model scored after training on them, or None.
 
-    `optimism` is that of the proxy AUC where the model was chosen among several by it.
+    None as a prior finds one by the scores. `optimism` is that of the proxy AUC where the model
+    was chosen among several by it.
     """
     pair = scored.held_out_pair()
     if pair is None:
@@ -240,6 +248,29 @@ def evaluate_by(
         optimism=optimism,
         prior_origin=known.origin if known else None,
         no_prior=NO_PRIOR if known else str(prior),
+    )
+
+
+def _list_differs(scored: Scored, threshold: float) -> tuple[str, ...]:
+    """Return a sentence where the figures speak of other items than the list mostly holds.
+
+    A method by name is taught that most of the pool is unlabelled and may remember it. Then it
+    calls fewer of those positive than of items it never saw, of which alone the figures speak.
+    """
+    if scored.fold is not None or scored.held_out is None or scored.held_out_labelled is None:
+        return ()
+    trained = scored.train[~scored.train_labelled] > threshold
+    held_out = scored.held_out[~scored.held_out_labelled] > threshold
+    ends = [clopper_pearson(int(each.sum()), len(each)) for each in (trained, held_out)]
+    if ends[0][0] <= ends[1][1] and ends[1][0] <= ends[0][1]:
+        return ()
+    share = len(trained) / (len(trained) + len(held_out))
+    less = "fewer" if trained.mean() < held_out.mean() else "more"
+    return (
+        f"The figures are about items that were not trained on. {share:.0%} of the pool were "
+        f"trained on as unlabelled, and {trained.mean():.1%} of those are called positive, of the "
+        f"others {held_out.mean():.1%}: in the list as a whole the model finds {less} positives "
+        "than recall says. The method auto scores every item by a model not trained on it.",
     )
 
 

@@ -4,7 +4,10 @@ import time
 from dataclasses import dataclass, replace
 
 from onesided.engine.fit import Memory, Watcher, fit
+from onesided.engine.kept_epoch import delivers_last
+from onesided.engine.log import Row
 from onesided.engine.predict import Predictor
+from onesided.metrics.alarm import falling_curve
 from onesided.run.build import build_method
 from onesided.run.encode import encode
 from onesided.run.prior import PriorUsed, find_prior
@@ -13,11 +16,15 @@ from onesided.run.problem import Problem
 
 @dataclass(frozen=True)
 class Trained:
-    """What training gives: the predictor, the prior that the method used, the seconds it took."""
+    """What training gives: the predictor, the prior that the method used, the seconds it took.
+
+    `warnings` say where the curve of the proxy AUC shows that another epoch was better.
+    """
 
     predictor: Predictor
     prior: PriorUsed | None
     seconds: float
+    warnings: tuple[str, ...] = ()
 
 
 def train(
@@ -46,9 +53,47 @@ def train(
     )
     memory = memory or Memory()
     started = time.monotonic()
+    seen: list[Row] = []
     predictor = fit(
-        method, problem.training, config.train, seed=config.seed, memory=memory, watcher=watcher
+        method,
+        problem.training,
+        config.train,
+        seed=config.seed,
+        memory=memory,
+        watcher=_remembering(watcher or Watcher(), seen),
     )
     data = problem.data
     predictor = replace(predictor, embedder=data.embedder, encoder=data.encoder)
-    return Trained(predictor, prior, memory.log.seconds() or time.monotonic() - started)
+    seconds = memory.log.seconds() or time.monotonic() - started
+    # A resumed run saw only its last epochs; its file has them all.
+    rows = memory.log.rows() or seen
+    warnings = _curve_warnings(rows, problem, config.train.keep) if delivers_last(method) else ()
+    return Trained(predictor, prior, seconds, warnings)
+
+
+def _remembering(watcher: Watcher, rows: list[Row]) -> Watcher:
+    """Return the watcher, which also appends each epoch's row to a list."""
+
+    def epoch(row: Row) -> None:
+        rows.append(row)
+        watcher.epoch(row)
+
+    return replace(watcher, epoch=epoch)
+
+
+def _curve_warnings(rows: list[Row], problem: Problem, keep: str) -> tuple[str, ...]:
+    """Return a sentence where an earlier epoch was clearly better, or which one was kept."""
+    held_out = problem.split.held_out
+    measured = [row.get("proxy_auc") for row in rows if row["stage"] == rows[-1]["stage"]]
+    curve = [float(value) for value in measured if value is not None]
+    if held_out is None or not curve or len(curve) < len(measured):
+        return ()
+    if keep == "best":
+        best = max(range(len(curve)), key=curve.__getitem__)
+        return (
+            f"Epoch {best + 1} of {len(curve)} was kept, because held-out items preferred it "
+            f"(proxy AUC {curve[best]:.3f}, at the end {curve[-1]:.3f}). Figures from the same "
+            "items are biased slightly high.",
+        )
+    fell = falling_curve(curve, int(held_out.labelled.sum()))
+    return (fell,) if fell else ()

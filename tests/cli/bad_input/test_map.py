@@ -124,6 +124,69 @@ def test_systems_that_do_not_exist_are_refused(scene: FakeScene, tmp_path: Path,
     refused(tmp_path, *flags, f"--footprints-crs={case}")
 
 
+FLAGS: dict[str, tuple[str, ...]] = {
+    "a shift of words": ("--shift", "east,north"),
+    "a shift of one number": ("--shift", "3"),
+    "a shift beyond all bounds": ("--shift", "1e9,0"),
+    "a part of nothing": ("--part", "1/0"),
+    "a part beyond the last": ("--part", "9/8"),
+    "a part without a model": ("--part", "1/8"),
+    "a format nobody writes": ("--formats", "shp"),
+    "cells without a side": ("--cells", "0"),
+    "cells of NaN": ("--cells", "nan"),
+    "areas that are missing": ("--areas", "no-such-file.gpkg"),
+    "an argument that is no verb": ("megre",),
+    "nothing to merge": ("merge",),
+    "a folder that is no part": ("merge", "no-such-folder"),
+}
+
+
+@each(FLAGS)
+def test_flags_that_cannot_be_are_refused(
+    scene: FakeScene, tmp_path: Path, case: tuple[str, ...]
+) -> None:
+    flags = ("--image", scene.post, "--footprints", scene.gpkg, "--positives", scene.positives)
+    refused(tmp_path, *flags, *case)
+
+
+IMAGES: dict[str, Callable[[Path], object]] = {
+    "an empty folder": lambda path: path.mkdir(),
+    "an archive that is none": lambda path: put(path.with_suffix(".zip"), "PK"),
+    "STAC without items": lambda path: put(path.with_suffix(".json"), '{"features": []}'),
+    "STAC without images": lambda path: put(path.with_suffix(".json"), '{"assets": {}}'),
+    "STAC of missing files": lambda path: put(
+        path.with_suffix(".json"), '{"assets": {"visual": {"href": "gone.tif"}}}'
+    ),
+    "a VRT of missing files": lambda path: put(path.with_suffix(".vrt"), "<VRTDataset/>"),
+    "a server that is not there": lambda path: None,
+}
+
+
+@each(IMAGES)
+def test_imagery_that_cannot_be_is_refused(
+    scene: FakeScene, tmp_path: Path, case: Callable[[Path], object]
+) -> None:
+    case(tmp_path / "images")
+    found = next(iter(tmp_path.iterdir()), "http://127.0.0.1:9/post.tif")
+    refused(tmp_path, "--image", found, "--footprints", scene.gpkg, "--positives", scene.positives)
+
+
+@each({"text": "buildings", "empty": "", "half of it": b"PAR1" + bytes(50)})
+def test_parquet_that_cannot_be_is_refused(scene: FakeScene, tmp_path: Path, case: Content) -> None:
+    path = put(tmp_path / "buildings.parquet", case)
+    refused(tmp_path, "--image", scene.post, "--footprints", path, "--positives", scene.positives)
+
+
+def test_parquet_without_geometries_is_refused(scene: FakeScene, tmp_path: Path) -> None:
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    path = tmp_path / "buildings.parquet"
+    parquet.write_table(arrow.table({"id": [1, 2]}), path)
+    flags = ("--image", scene.post, "--positives", scene.positives)
+    refused(tmp_path, *flags, "--footprints", path, said="not GeoParquet")
+
+
 POINTS: dict[str, Callable[[Path], object]] = {
     "an empty folder": lambda folder: folder.mkdir(),
     "names that are no places": lambda folder: draw(folder / "house.png", 1),

@@ -267,7 +267,7 @@ LABELS: dict[str, tuple[str | bytes, str]] = {
     "NaN for a label": ("item,label\nU/item00.png,nan\n", "positive or negative"),
     "unlabelled for a label": ("item,label\nU/item00.png,unlabelled\n", "positive or negative"),
     "both labels": ("item,label\na,positive\na,negative\n", "line 3"),
-    "other names": ("item,label\nitem00.png,positive\n", "U/item"),
+    "other names": ("item,label\nother.png,positive\n", "U/item"),
     "not UTF-8": (b"item,label\n\xff,positive\n", "UTF-8"),
     "UTF-16": ("item,label\nU/item00.png,positive\n".encode("utf-16"), "UTF-8"),
     "zero bytes": (bytes(50), "truth.csv"),

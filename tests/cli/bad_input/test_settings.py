@@ -7,7 +7,9 @@ import pytest
 from onesided.methods import METHODS
 from tests.cli.bad_input.refusals import assert_refused_untouched, each, write
 
-NOWHERE = ("-p", "no-such-folder", "-u", "no-such-folder", "-o", "no-such-run", "--quiet")
+EMPTY = str(Path(__file__).parent)
+"""A folder without images: whoever looks into it says so."""
+NOWHERE = ("-p", EMPTY, "-u", EMPTY, "-o", "no-such-run", "--quiet")
 
 ASSIGNMENTS = (
     *("", "=", "=5", "train", ".=5", "train.=5", ".epochs=5", "train..epochs=5", "train epochs=5"),
@@ -49,7 +51,7 @@ ASSIGNMENTS = (
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
 def test_an_assignment_that_cannot_be_is_refused(tmp_path: Path, assignment: str) -> None:
     outcome = assert_refused_untouched(tmp_path, "fit", *NOWHERE, "--set", assignment)
-    assert "no-such-folder" not in outcome.err
+    assert EMPTY not in outcome.err
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))

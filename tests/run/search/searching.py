@@ -48,15 +48,20 @@ def problem_of(
     positives: int,
     *,
     groups: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+    negatives: int = 0,
     method: Mapping[str, Any] = LINEAR,
     **settings: object,
 ) -> Problem:
-    """Return the problem in which the first rows are of P and the others of U."""
+    """Return the problem in which the first rows are of P, the last negative, the others of U."""
     given = {"data": {"name": "table"}, "method": {"name": "auto", **method}, **settings}
     plan = plan_run(given, "quick")
-    data = from_arrays(values, (np.arange(len(values)) < positives).astype(np.int64))
+    rows = len(values)
+    labels = np.repeat([1, 0, -1], [positives, rows - positives - negatives, negatives])
+    data = from_arrays(values, labels, labels_mean="pnu")
     if groups is not None:
         data = replace(data, samples=replace(data.samples, groups={"of": groups}))
+    data = replace(data, samples=replace(data.samples, weights=weights))
     assert isinstance(plan.checked.data, OwnConfig)
     loaded = divide_own(data, plan.checked.data, fewest=1)
     return build_problem(plan.for_data(loaded.split), loaded)
@@ -69,6 +74,8 @@ class Seen:
     trained: list[frozenset[float]] = field(default_factory=list)
     scored: list[tuple[frozenset[float], frozenset[float]]] = field(default_factory=list)
     priors: list[float | None] = field(default_factory=list)
+    negatives: list[frozenset[float]] = field(default_factory=list)
+    weights: list[dict[float, float]] = field(default_factory=list)
 
 
 SEEN = Seen()
@@ -81,10 +88,22 @@ class Spy:
         self.seen: frozenset[float] = frozenset()
         SEEN.priors.append(prior)
 
-    def fit(self, features: np.ndarray, labelled: np.ndarray, rng: np.random.Generator) -> None:
+    def fit(
+        self,
+        features: np.ndarray,
+        labelled: np.ndarray,
+        rng: np.random.Generator,
+        *,
+        negative: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
         """Remember the rows."""
         self.seen = frozenset(features[:, 0].tolist())
         SEEN.trained.append(self.seen)
+        SEEN.negatives.append(frozenset(() if negative is None else features[negative, 0].tolist()))
+        SEEN.weights.append(
+            {} if weights is None else dict(zip(features[:, 0], weights, strict=True))
+        )
 
     def scores(self, features: np.ndarray) -> np.ndarray:
         """Return a rising function of the second number."""
@@ -110,6 +129,13 @@ class SpyConfig(MethodConfig):
         return Spy(facts.prior)
 
 
+class InformedSpyConfig(SpyConfig):
+    """A spy that takes known negatives and weights."""
+
+    uses_negatives: ClassVar[bool] = True
+    uses_weights: ClassVar[bool] = True
+
+
 class PriorSpyConfig(SpyConfig):
     """A spy that needs the prior."""
 
@@ -119,8 +145,12 @@ class PriorSpyConfig(SpyConfig):
 @contextmanager
 def spying() -> Iterator[Seen]:
     """Register the spies, and forget what earlier ones saw."""
-    for record in (SEEN.trained, SEEN.scored, SEEN.priors):
+    for record in (SEEN.trained, SEEN.scored, SEEN.priors, SEEN.negatives, SEEN.weights):
         record.clear()
-    spies: dict[str, type[MethodConfig]] = {"spy": SpyConfig, "prior-spy": PriorSpyConfig}
+    spies: dict[str, type[MethodConfig]] = {
+        "spy": SpyConfig,
+        "prior-spy": PriorSpyConfig,
+        "informed-spy": InformedSpyConfig,
+    }
     with patch.dict(METHODS, spies):
         yield SEEN

@@ -91,21 +91,34 @@ def test_an_average_that_was_asked_for_alone_is_tried() -> None:
     assert average.config.method == AverageConfig()
 
 
-def test_the_average_is_of_the_best_of_each_near_family() -> None:
+def test_near_families_get_a_second_pass() -> None:
     usual = menu()
     best = {each.family: each for each in reversed(usual.first())}
-    second = usual.second(best, ["linear", "boosting"])
-    assert names(second) == [f"{best['linear'].name}-twice", "average"]
-    twice, average = (each.config.method for each in second)
-    assert twice == best["linear"].config.method.model_copy(update={"passes": 2})
-    assert isinstance(average, AverageConfig)
-    assert average.parts() == {name: best[name].config.method for name in ("linear", "boosting")}
+    (twice,) = usual.second(best, ["linear", "boosting"])
+    assert twice.name == f"{best['linear'].name}-twice"
+    assert twice.config.method == best["linear"].config.method.model_copy(update={"passes": 2})
 
 
-def test_one_near_family_gives_no_average() -> None:
+def test_an_average_is_of_these_parts_with_their_spreads() -> None:
     usual = menu()
-    best = {each.family: each for each in usual.first()}
-    assert names(usual.second(best, ["forest"])) == ["forest-twice"]
+    best = {each.family: each for each in reversed(usual.first())}
+    (twice,) = usual.second(best, ["linear"])
+    parts = {"linear-twice": twice, "boosting": best["boosting"]}
+    average = usual.average(parts, {"linear-twice": 0.5, "boosting": 2.0})
+    settings = average.config.method
+    assert isinstance(settings, AverageConfig)
+    assert settings.parts() == {
+        "linear_twice": twice.config.method,
+        "boosting": best["boosting"].config.method,
+    }
+    assert settings.spreads == {"linear_twice": 0.5, "boosting": 2.0}
+    assert average.words == "the average of a linear model fitted again and boosted trees"
+
+
+def test_an_average_is_made_unless_only_others_are_asked_for() -> None:
+    assert menu().may_average
+    assert menu(candidates=["linear", "forest", "average"]).may_average
+    assert not menu(candidates=["linear", "forest"]).may_average
 
 
 def test_methods_get_the_prior_that_they_need() -> None:

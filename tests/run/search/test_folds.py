@@ -5,7 +5,7 @@ import pytest
 
 from onesided.core.errors import DataError
 from onesided.data.problem.dataset import PUDataset, Selection
-from onesided.run.search.folds import folds_of, groups_of, rows_of, trained_on
+from onesided.run.search.folds import folds_of, groups_of, trained_on
 from tests.run.search.searching import numbered, problem_of
 
 
@@ -87,9 +87,38 @@ def test_one_group_of_all_positives_or_all_unlabelled_is_refused(groups: list[in
         folds_of(data, groups_of(data), 5, 0)
 
 
+def test_u_in_a_few_groups_that_hold_p_too_is_divided() -> None:
+    # The groups of P alone are larger, so the two that hold U would both go to the other fold.
+    groups = np.array([0] * 8 + [1] + [2] + [1] * 20 + [2] * 20)
+    data = data_of(np.random.default_rng(0).normal(size=(50, 2)), 10, groups)
+    for seed in range(5):
+        fold = folds_of(data, groups_of(data), 5, seed)
+        assert fold.max() == 1
+        for number in (0, 1):
+            assert len(np.unique(data.labelled[fold == number])) == 2
+        assert len(np.unique(fold[groups == 1])) == len(np.unique(fold[groups == 2])) == 1
+
+
+def test_two_groups_of_p_and_two_of_u_are_always_enough() -> None:
+    random = np.random.default_rng(1)
+    divided = 0
+    for seed in range(200):
+        groups = random.integers(0, random.integers(2, 6), 24)
+        data = data_of(random.normal(size=(24, 2)), int(random.integers(2, 23)), groups)
+        kinds = (data.labelled, ~data.labelled)
+        if min(len(np.unique(groups[kind])) for kind in kinds) < 2:
+            continue
+        divided += 1
+        fold = folds_of(data, groups_of(data), 5, seed)
+        assert fold.max() >= 1
+        for number in range(int(fold.max()) + 1):
+            assert len(np.unique(data.labelled[fold == number])) == 2
+    assert divided > 100
+
+
 def test_rows_keep_their_labels_names_and_groups() -> None:
     data = data_of(np.arange(12.0).reshape(6, 2), 3, np.array(list("aabbcc")))
-    part = rows_of(data, np.array([1, 4]))
+    part = data.some(np.array([1, 4]))
     assert part.values.take(slice(None)).tolist() == [[2.0, 3.0], [8.0, 9.0]]
     assert part.labelled.tolist() == [True, False]
     assert part.names == ("1", "4")
@@ -101,7 +130,7 @@ def test_a_fold_is_standardised_by_the_rows_that_it_trains_on() -> None:
     values = numbered()
     problem = problem_of(values, 20)
     rows, others = np.arange(0, 60, 2), np.arange(1, 60, 2)
-    training = trained_on(problem, rows, rows_of(problem.split.train, others))
+    training = trained_on(problem, rows, others)
     chosen = problem.split.train.values.take(rows).astype(np.float64)
     assert training.data.mean == pytest.approx(chosen.mean(axis=0).tolist())
     assert training.data.std == pytest.approx(chosen.std(axis=0).tolist())

@@ -45,27 +45,55 @@ def test_a_clearly_better_candidate_wins_however_complex_it_is() -> None:
     assert found.winner.candidate.name == "large"
 
 
-def tied() -> Leaderboard:
-    """Return a large candidate that is a little better than a simple one, by chance."""
-    one, other = entry("one", 1.0, rank=0), entry("other", 1.0, rank=0, noise=1)
-    highest, lower = sorted((one, other), key=lambda each: board(each).auc(each), reverse=True)
-    large = replace(highest.candidate, rank=9, words="the large one")
-    return board(replace(highest, candidate=large), lower)
+def with_average(*entries: Entry, family: str = "average") -> Leaderboard:
+    """Return a board whose last entry is the average of others, not the highest of all."""
+    tried = board(*entries)
+    parts = tried.tied()
+    candidate = Candidate(family, family, "the average", CONFIG, False, 1.0, 5)
+    candidate = replace(candidate, config=replace(CONFIG, method_name="average"))
+    mean = Entry(candidate, parts[-1].scores, 0.0, averages=tuple(names(parts)))
+    return board(*entries, mean)
 
 
-def test_within_one_standard_error_the_simplest_family_wins() -> None:
-    found = tied()
-    gap = difference(found.winner.scores, found.highest.scores, LABELLED)
-    assert -gap.error <= gap.value < 0
-    assert (found.winner.candidate.rank, found.highest.candidate.rank) == (0, 9)
+def pair() -> tuple[Entry, Entry]:
+    """Return a linear model and a forest that are equally good but for chance, the better first."""
+    one = entry("linear-1", 1.0, rank=0, family="linear")
+    other = entry("forest", 1.0, rank=2, noise=1)
+    first, second = sorted((one, other), key=lambda each: board(each).auc(each), reverse=True)
+    return first, second
 
 
-def test_just_beyond_one_standard_error_the_better_one_wins() -> None:
+def test_models_within_one_standard_error_of_the_best_are_tied() -> None:
     for strength in np.linspace(1.0, 1.4, 9):
-        simple, large = entry("simple", 1.0, rank=0), entry("large", strength, rank=9, noise=1)
+        simple = entry("linear-1", 1.0, rank=0, family="linear")
+        large = entry("forest", strength, rank=9, noise=1)
         gap = difference(simple.scores, large.scores, LABELLED)
-        expected = "simple" if gap.value >= -gap.error else "large"
-        assert board(simple, large).winner.candidate.name == expected
+        expected = ["linear-1", "forest"] if abs(gap.value) <= gap.error else ["forest"]
+        assert names(board(simple, large).tied()) == expected
+
+
+def test_networks_are_not_averaged() -> None:
+    assert names(board(*pair(), entry("teacher", 1.0, rank=9, noise=2)).tied()) == names(
+        board(*pair()).tied()
+    )
+    assert board(entry("teacher", 1.0, rank=9)).tied() == []
+
+
+def test_an_average_stands_for_all_that_could_be_averaged() -> None:
+    better, worse = pair()
+    found = with_average(better, worse)
+    assert found.highest is better
+    assert found.winner.candidate.name == "average"
+
+
+def test_a_network_that_is_higher_than_the_average_wins() -> None:
+    found = with_average(*pair(), entry("teacher", 1.5, rank=9, noise=2))
+    assert found.winner.candidate.name == "teacher"
+
+
+def test_on_equal_figures_the_simpler_one_wins() -> None:
+    simple, large = entry("simple", 1.0, rank=0), entry("large", 1.0, rank=9)
+    assert board(large, simple).winner is simple
 
 
 def test_within_a_family_the_highest_counts() -> None:
@@ -146,10 +174,15 @@ def test_the_sentence_says_why_the_winner_was_kept() -> None:
     best = board(entry("simple", 0.2, rank=0), entry("large", 1.5, rank=9, noise=1))
     said = search_sentence({"leaderboard": best.to_json(), "optimism": 0.0123})
     assert said.startswith("2 models were tried")
-    assert "The large was kept: it has the highest proxy AUC." in said
-    assert "lowered by 0.012" in said
-    said = search_sentence({"leaderboard": tied().to_json(), "optimism": 0.0})
-    assert "was kept: it is simpler than the large one, which is not better" in said
+    assert "The large was kept: none of the others ranks better." in said
+    assert "lowered by 1.2 percentage points" in said
+    said = search_sentence({"leaderboard": with_average(*pair()).to_json(), "optimism": 0.0})
+    assert "The average was kept: these did equally well as far as can be told" in said
+    simple = [{**row, "won": row["name"] != "large"} for row in best.to_json()]
+    said = search_sentence({"leaderboard": simple, "optimism": 0.0})  # a result of before
+    assert "A simple model did as well as a larger one: " in said
+    assert "was kept, because the large is not better by more than chance explains." in said
+    assert "No negative was needed for that" in said
 
 
 @pytest.mark.parametrize("result", [{}, {"leaderboard": []}, {"leaderboard": [{"won": True}]}])

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import onesided
 from onesided.methods.auto import AutoConfig
@@ -42,6 +43,7 @@ def test_without_a_frozen_network_there_is_nothing_to_avoid() -> None:
     assert pixel_forest(first(8, freeze=False)) is None
 
 
+@pytest.mark.slow
 def test_a_model_on_pixels_ranks_images_by_itself(tmp_path: Path) -> None:
     settings = {"method": {"candidates": ["forest"], "folds": 2}}
     found = onesided.fit(data="digits", settings=settings, output=tmp_path / "run")

@@ -1,5 +1,6 @@
 """The plan of a search: what is held out, which backbone, which candidates are refused."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,6 +83,18 @@ def test_a_batch_size_that_was_asked_for_makes_another_run() -> None:
     default = planned().train.batch_size
     assert planned(train={"batch_size": default}).fingerprint() != planned().fingerprint()
     assert planned(train={"device": "cpu"}).fingerprint() == planned().fingerprint()
+
+
+def test_a_presets_own_training_settings_reach_the_networks_of_a_search(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'training = "budget"\nsteps = 2500\n[train]\nbatch_size = 24\nlearning_rate = 0.003\n'
+    )
+    given = {"data": {"name": "table"}, "train": {"learning_rate": 0.2}}
+    config = plan_run(given, path).for_amount(Amount(400, 100, images=False))
+    candidate = short_run(config, "nnpu", 500, Amount(400, 100, images=False))
+    assert candidate.train.batch_size == 24
+    assert candidate.train.learning_rate == 0.2, "what a person asks for wins"
 
 
 def test_a_short_run_keeps_what_was_asked_for() -> None:

@@ -22,6 +22,22 @@ from onesided.run.presets import Amount, short_run, steps_of
 
 DIRECT = ("linear", "forest", "boosting", "puet", "average")
 """Methods that are fitted in one call, without a network."""
+AVERAGED: Mapping[str, str] = {
+    "linear": "linear",
+    "linear-twice": "linear_twice",
+    "forest": "forest",
+    "forest-twice": "forest_twice",
+    "boosting": "boosting",
+}
+"""Families that are averaged, each with its field of `AverageConfig`."""
+AVERAGED_WORDS: Mapping[str, str] = {
+    "linear": "a linear model",
+    "linear-twice": "a linear model fitted again",
+    "forest": "a forest",
+    "forest-twice": "a forest fitted again",
+    "boosting": "boosted trees",
+}
+"""The same in an average's name; the lines of its parts say which penalty, and what again means."""
 TRAINED = ("nnpu", "teacher", "ncpu")
 """Methods with a network that a search tries by itself where time allows."""
 CHANNELS, MOST_PIXELS = 3, 3072
@@ -75,15 +91,23 @@ class Menu:
         part: The least that a fold leaves to train on: its batches must be full, too.
         width: Numbers per sample.
         folds: How many folds there are.
+        weighed: Whether samples have weights; methods that cannot weigh are then left out.
     """
 
     def __init__(
-        self, config: RunConfig, amount: Amount, part: Amount, width: int, folds: int
+        self,
+        config: RunConfig,
+        amount: Amount,
+        part: Amount,
+        width: int,
+        folds: int,
+        *,
+        weighed: bool = False,
     ) -> None:
         assert isinstance(config.method, AutoConfig)
         self.config, self.search = config, config.method
         self.amount, self.width, self.folds = amount, width, folds
-        self.part = part
+        self.part, self.weighed = part, weighed
         self.tried: set[str] = set()
         self.left = self.search.minutes * 60
 
@@ -148,7 +172,7 @@ class Menu:
         return replace(candidate, config=config, on_images=True)
 
     def second(self, best: Mapping[str, Candidate], near: Sequence[str]) -> list[Candidate]:
-        """Return what builds on the first: second passes, and an average.
+        """Return second passes of the first.
 
         Args:
             best: The best candidate so far of each family.
@@ -167,23 +191,35 @@ class Menu:
                     rank=rank,
                 )
                 found.append(self._on_images(again) if first.on_images else again)
-        parts = [name for name in ("linear", "forest", "boosting") if name in near]
-        if len(parts) > 1:
-            settings = {
-                name: best[name].config.method.model_dump(mode="json") if name in parts else None
-                for name in ("linear", "forest", "boosting")
-            }
-            found.append(
-                self._direct(
-                    "average",
-                    "average",
-                    AverageConfig(**settings),
-                    f"the average of {' and '.join(best[name].words for name in parts)}",
-                    seconds=sum(best[name].seconds for name in parts),
-                    rank=5,
-                )
-            )
         return self._affordable(found)
+
+    def average(self, parts: Mapping[str, Candidate], spreads: Mapping[str, float]) -> Candidate:
+        """Return the average of the best of some families; its scores need no training.
+
+        Args:
+            parts: A candidate for each of these families of `AVERAGED`.
+            spreads: The spread of each one's out-of-fold log odds.
+        """
+        settings = {
+            field: parts[family].config.method.model_dump(mode="json") if family in parts else None
+            for family, field in AVERAGED.items()
+        }
+        self.tried.add("average")
+        measured = {AVERAGED[family]: value for family, value in spreads.items()}
+        *others, last = (AVERAGED_WORDS[family] for family in parts)
+        return self._direct(
+            "average",
+            "average",
+            AverageConfig(**settings, spreads=measured),
+            f"the average of {', '.join(others)} and {last}",
+            seconds=sum(part.seconds for part in parts.values()),
+            rank=5,
+        )
+
+    @property
+    def may_average(self) -> bool:
+        """Whether an average may be made, where the user names candidates."""
+        return not self.search.candidates or "average" in self._asked
 
     def third(self, prior: float | None) -> list[Candidate]:
         """Return networks, and what was asked for and not tried yet.
@@ -303,6 +339,8 @@ class Menu:
             whole = (self.folds + 1) * candidate.seconds
             forced = method in self._asked
             if self.search.candidates and not forced:
+                continue
+            if self.weighed and not candidate.config.method.uses_weights:
                 continue
             if forced or whole <= self.left:
                 self.left -= whole

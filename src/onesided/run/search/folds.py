@@ -1,41 +1,26 @@
 """The folds of a problem: copies and groups stay on one side."""
 
-import hashlib
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 
 from onesided.core.errors import DataError
-from onesided.core.folds import Groups, assign_folds
+from onesided.core.folds import Groups, assign_folds, joined_groups
 from onesided.core.rng import numpy_generator
-from onesided.data.problem.dataset import PUDataset, Selection, bytes_of
-from onesided.data.problem.samples import chunk_length
+from onesided.data.problem.content import digests_of
+from onesided.data.problem.dataset import PUDataset
 from onesided.run.load import channel_statistics
 from onesided.run.problem import Problem
 
 
 def groups_of(data: PUDataset) -> Groups:
-    """Return a number for each row; rows of one group, and rows of equal content, share it."""
-    values, digests = data.values, []
-    length = chunk_length(values.sample_shape)
-    for start in range(0, len(values), length):
-        chunk = values.take(slice(start, start + length))
-        digests += [hashlib.blake2b(bytes_of(row), digest_size=16).digest() for row in chunk]
-    _, copies = np.unique(np.array(digests), return_inverse=True)
-    return copies if data.groups is None else _joined(copies, data.groups)
-
-
-def _joined(first: Groups, second: Groups) -> Groups:
-    """Return the finest groups in which both kinds of groups stay whole."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    _, one = np.unique(first, return_inverse=True)
-    _, two = np.unique(second, return_inverse=True)
-    size = int(one.max()) + int(two.max()) + 2
-    links = coo_array((np.ones(len(one)), (one, two + one.max() + 1)), shape=(size, size))
-    return connected_components(links, directed=False)[1][one].astype(np.int64)
+    """Return a number for each row; rows of one group, and rows of one content, share it."""
+    _, groups = np.unique(np.array(list(digests_of(data.values))), return_inverse=True)
+    for further in (data.groups, data.content):
+        if further is not None:
+            groups = joined_groups(groups, further)
+    return groups
 
 
 def folds_of(data: PUDataset, groups: Groups, folds: int, seed: int) -> Int64[np.ndarray, "n"]:
@@ -48,43 +33,53 @@ def folds_of(data: PUDataset, groups: Groups, folds: int, seed: int) -> Int64[np
         )
     random = numpy_generator(seed, "folds")
     fold = assign_folds(data.labelled, groups, min(folds, distinct), random)
-    # Large groups can leave a fold without P or without U; it then joins the first whole one.
-    whole = [
-        number
-        for number in range(int(fold.max()) + 1)
-        if len(np.unique(data.labelled[fold == number])) == 2
-    ]
+    whole = _whole(data, fold)
     if len(whole) < 2:
-        raise DataError(
-            f"The items fall into {len(np.unique(groups))} groups, too few to divide P and U into "
-            "two parts by. Give more groups, or name the method with --method."
-        )
+        # Groups of P alone took a fold each, and those with U share the others. At least two
+        # groups then hold both: with fewer, P and U are dealt to every fold.
+        both = _hold_both(data, groups)
+        count = len(np.unique(groups[both]))
+        fold = assign_folds(both, groups, min(folds, count), random)
+        whole = _whole(data, fold)
+    # Large groups can leave a fold without P or without U; it then joins the first whole one.
     kept = np.isin(fold, whole)
     merged = np.where(kept, np.searchsorted(whole, fold), 0)
     return merged.astype(np.int64)
 
 
-def rows_of(data: PUDataset, rows: np.ndarray) -> PUDataset:
-    """Return some rows of a PU data set."""
-    return PUDataset(
-        values=Selection(data.values.pool, data.values.index[rows]),
-        labelled=data.labelled[rows],
-        truth=data.truth[rows],
-        names=tuple(data.names[row] for row in rows),
-        negative=None if data.negative is None else data.negative[rows],
-        groups=None if data.groups is None else data.groups[rows],
-    )
+def _whole(data: PUDataset, fold: Int64[np.ndarray, "n"]) -> list[int]:
+    """Return the folds that hold both P and U."""
+    return [
+        number
+        for number in range(int(fold.max()) + 1)
+        if data.labelled[fold == number].any() and data.unlabelled[fold == number].any()
+    ]
 
 
-def trained_on(problem: Problem, rows: np.ndarray, held_out: PUDataset) -> Problem:
-    """Return the problem with only these rows to train on, and others held out.
+def _hold_both(data: PUDataset, groups: Groups) -> Bool[np.ndarray, "n"]:
+    """Return which rows are of a group that holds both P and U."""
+    found = np.intersect1d(groups[data.labelled], groups[data.unlabelled])
+    return np.isin(groups, found)
 
-    Vectors are standardised by these rows alone: what is held out must not decide how it is seen.
+
+def trained_on(
+    problem: Problem, rows: Int64[np.ndarray, "rest"], others: Int64[np.ndarray, "part"]
+) -> Problem:
+    """Return the problem with only these training rows, and the others held out.
+
+    Rows count P and U first, then the known negatives that are trained on. Vectors are
+    standardised by these rows of P and U alone: what is held out must not decide how it is seen.
     """
-    train = rows_of(problem.split.train, rows)
-    split = replace(problem.split, train=train, held_out=held_out, test=None)
+    whole, of_split = problem.training.train, rows[rows < len(problem.split.train)]
+    split = replace(
+        problem.split,
+        train=problem.split.train.some(of_split),
+        held_out=whole.some(others),
+        test=None,
+    )
+    training = replace(split, train=whole.some(rows)) if len(of_split) < len(rows) else split
     mean, std = problem.data.mean, problem.data.std
     if len(split.sample_shape) == 1 and mean:  # raw rows have none before they are encoded
         mean, std = channel_statistics(split.train.values)
     data = replace(problem.data, split=split, known_negatives=None, mean=mean, std=std)
-    return replace(problem, data=data, training=split, unseen_negatives=None)
+    return replace(problem, data=data, training=training, unseen_negatives=None)

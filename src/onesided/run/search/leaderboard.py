@@ -1,7 +1,7 @@
 """The candidates of a search in order, with what may be believed about the best."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,23 +12,30 @@ from onesided.core.folds import Groups
 from onesided.metrics.intervals import auc_spread
 from onesided.metrics.pu import proxy_auc
 from onesided.metrics.selection import Difference, difference, optimism
-from onesided.run.search.candidates import Candidate
+from onesided.run.search.candidates import AVERAGED, Candidate
 
 CLEARLY = 2.0
 """Standard errors by which a candidate must be worse to be given up before its last fold."""
 FEWEST_POSITIVES = 10
 """Positives that must be scored before a candidate is given up: the spread of two says little."""
 TIED = 1.0
-"""Standard errors within which two candidates count as equal, and the simpler one wins."""
+"""Standard errors within which two candidates count as equally good, and are averaged."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A candidate with its out-of-fold scores; NaN where it was given up before that fold."""
+    """A candidate with its out-of-fold scores; NaN where it was given up before that fold.
+
+    `negatives` are the scores of known negatives, which decide nothing here: they are seldom
+    typical, and the choice is by P and U. `averages` names the entries that this one is the
+    average of.
+    """
 
     candidate: Candidate
     scores: Float64[np.ndarray, "n"]
     seconds: float
+    negatives: Float64[np.ndarray, "k"] = field(default_factory=lambda: np.empty(0))
+    averages: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -45,16 +52,23 @@ class Leaderboard:
         labelled: Which rows are of P.
         fold: The fold of each row.
         groups: Rows that belong together.
+        counted: Rows that figures count, one for each content; None counts all.
     """
 
     entries: tuple[Entry, ...]
     labelled: Bool[np.ndarray, "n"]
     fold: Int64[np.ndarray, "n"]
     groups: Groups
+    counted: Bool[np.ndarray, "n"] | None = None
+
+    def scored(self, entry: Entry) -> Bool[np.ndarray, "n"]:
+        """Return which rows have a score and count."""
+        known: np.ndarray = ~np.isnan(entry.scores)
+        return known if self.counted is None else known & self.counted
 
     def auc(self, entry: Entry) -> float:
         """Return the proxy AUC over the rows that have a score."""
-        known = ~np.isnan(entry.scores)
+        known = self.scored(entry)
         scores, labelled = entry.scores[known], self.labelled[known]
         return proxy_auc(scores[labelled], scores[~labelled])
 
@@ -70,15 +84,24 @@ class Leaderboard:
 
     @cached_property
     def winner(self) -> Entry:
-        """The best of the simplest family that is not worse than the highest beyond chance.
+        """The highest; where models are averaged, their average stands for them.
 
-        Within a family nothing is simpler than the rest, so there the highest one counts: with
-        few positives almost every penalty is within chance of the best.
+        A model within chance of the best may as well be the better one, and their average is
+        seldom worse than either: docs/benchmarks/selection.md compares rules. On equal figures
+        the simpler one wins.
         """
-        highest = self.highest
-        best = self._best_entries().values()
-        tied = [entry for entry in best if self.within(entry, highest, TIED)]
-        return min(tied, key=lambda entry: (entry.candidate.rank, -self.auc(entry)))
+        entries = self.complete
+        if any(entry.averages for entry in entries):
+            entries = [entry for entry in entries if entry.candidate.family not in AVERAGED]
+        return max(entries, key=lambda entry: (self.auc(entry), -entry.candidate.rank))
+
+    def tied(self) -> list[Entry]:
+        """Return the best of each family that can be averaged, if it is within chance of them."""
+        best = [entry for name, entry in self._best_entries().items() if name in AVERAGED]
+        if not best:
+            return []
+        highest = max(best, key=self.auc)
+        return [entry for entry in best if self.within(entry, highest, TIED)]
 
     def within(self, entry: Entry, best: Entry, errors: float) -> bool:
         """Return whether an entry is at most so many standard errors below another."""
@@ -89,11 +112,11 @@ class Leaderboard:
 
     def clearly_worse(self, entry: Entry, best: Entry) -> bool:
         """Return whether the rows scored so far show that an entry cannot win."""
-        scored = int((self.labelled & ~np.isnan(entry.scores)).sum())
+        scored = int((self.labelled & self.scored(entry)).sum())
         return scored >= FEWEST_POSITIVES and not self.within(entry, best, CLEARLY)
 
     def _gap(self, entry: Entry, best: Entry) -> Difference:
-        known = ~np.isnan(entry.scores) & ~np.isnan(best.scores)
+        known = self.scored(entry) & self.scored(best)
         return difference(entry.scores[known], best.scores[known], self.labelled[known])
 
     def best_of_families(self) -> dict[str, Candidate]:
@@ -119,8 +142,9 @@ class Leaderboard:
 
     def optimism(self) -> float:
         """Return by how much the winner's proxy AUC is too high because it was chosen."""
-        scores = np.stack([entry.scores for entry in self.complete])
-        return optimism(scores, self.labelled, self.groups)
+        rows = slice(None) if self.counted is None else self.counted
+        scores = np.stack([entry.scores[rows] for entry in self.complete])
+        return optimism(scores, self.labelled[rows], self.groups[rows])
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return a row for the best candidate of each family, best first, given-up ones last.
@@ -147,7 +171,7 @@ class Leaderboard:
 
 
 def _row(board: Leaderboard, entry: Entry, winner: Entry) -> dict[str, Any]:
-    known = ~np.isnan(entry.scores)
+    known = board.scored(entry)
     scores, labelled = entry.scores[known], board.labelled[known]
     low, high = auc_spread(scores[labelled], scores[~labelled]).interval(0.95)
     family = entry.candidate.family

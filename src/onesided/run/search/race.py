@@ -12,20 +12,23 @@ from jaxtyping import Float64
 from onesided.core.dist import rank
 from onesided.core.errors import OnesidedError
 from onesided.core.folds import sides
+from onesided.data.problem.content import counted
 from onesided.data.problem.dataset import Selection
 from onesided.engine.checkpoint import Checkpoints
 from onesided.engine.fit import Memory, Watcher
 from onesided.methods.auto import AutoConfig
+from onesided.methods.average import averaged, spread
 from onesided.run.encode import encode
 from onesided.run.presets import amount_of
-from onesided.run.prior import NoPrior, PriorUsed, find_prior, own_prior_twice
+from onesided.run.prior import NoPrior, PriorUsed, find_prior, own_prior_of_three
 from onesided.run.problem import Problem
-from onesided.run.scored import are_scores, read_arrays
+from onesided.run.scored import are_scores
 from onesided.run.search.candidates import Candidate, Menu, smallest_part
-from onesided.run.search.folds import folds_of, groups_of, rows_of, trained_on
+from onesided.run.search.folds import folds_of, groups_of, trained_on
 from onesided.run.search.leaderboard import Entry, Leaderboard
 from onesided.run.training import train
 from onesided.storage.atomic import write_arrays
+from onesided.storage.own_file import read_arrays
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,13 @@ class Search:
 
     @property
     def scores(self) -> Float64[np.ndarray, "n"]:
-        """The winner's out-of-fold scores of every training row."""
+        """The winner's out-of-fold scores of P and U that are trained on."""
         return self.board.winner.scores
+
+    @property
+    def negatives(self) -> Float64[np.ndarray, "k"]:
+        """The winner's out-of-fold scores of known negatives that are trained on."""
+        return self.board.winner.negatives
 
 
 def search(problem: Problem, images: Problem, *, folder: Path | None, watcher: Watcher) -> Search:
@@ -69,15 +77,20 @@ class _Race:
     def __init__(
         self, problem: Problem, images: Problem, folder: Path | None, watcher: Watcher
     ) -> None:
-        config, data = problem.config, problem.split.train
+        config, data = problem.config, problem.training.train
         assert isinstance(config.method, AutoConfig)
         self.problem, self.images, self.folder, self.watcher = problem, images, folder, watcher
-        groups = groups_of(images.split.train)
-        fold = folds_of(data, groups, config.method.folds, config.seed)
-        self.board = Leaderboard((), data.labelled, fold, groups)
+        groups = groups_of(images.training.train)
+        # Of P and U, and then of the known negatives that are trained on.
+        self.fold = fold = folds_of(data, groups, config.method.folds, config.seed)
+        self.rows = rows = len(problem.split.train)
+        self.board = Leaderboard(
+            (), data.labelled[:rows], fold[:rows], groups[:rows], counted(problem.split.train)
+        )
         amount, width = amount_of(images.split), prod(problem.split.sample_shape)
         part = smallest_part(data, fold, images=amount.images)
-        self.menu = Menu(config, amount, part, width, int(fold.max()) + 1)
+        folds, weighed = int(fold.max()) + 1, data.weights is not None
+        self.menu = Menu(config, amount, part, width, folds, weighed=weighed)
         self.prior: PriorUsed | None = None
         self.planned, self.done = 0.0, 0.0  # seconds of work, estimated
         self.encoded: dict[tuple[bool, int], tuple[Problem, Selection]] = {}
@@ -87,6 +100,7 @@ class _Race:
         if self.board.complete:
             board = self.board
             self._try_all(self.menu.second(board.best_of_families(), board.near()))
+            self._average()
         self.prior = self._find_prior()
         self._try_all(self.menu.third(self.prior.value if self.prior else None))
         if not self.board.complete:
@@ -110,8 +124,9 @@ class _Race:
             return PriorUsed(given, None, None, "given")
         wanted = self.menu.wants_prior
         if self.board.complete and not (wanted and given != "auto"):
-            scores, labelled = self.board.winner.scores, self.board.labelled
-            found = own_prior_twice(scores[labelled], scores[~labelled])
+            rows = self.board.scored(self.board.winner)
+            scores, labelled = self.board.winner.scores[rows], self.board.labelled[rows]
+            found = own_prior_of_three(scores[labelled], scores[~labelled])
             if not isinstance(found, NoPrior):
                 return found
         if not wanted:
@@ -127,17 +142,35 @@ class _Race:
             self.done = before + folds * candidate.seconds  # also of one that was given up
             self.board = replace(self.board, entries=(*self.board.entries, entry))
 
+    def _average(self) -> None:
+        """Add the average of equally good models, whose scores are known: it costs nothing."""
+        parts = self.board.tied()
+        if len(parts) < 2 or not self.menu.may_average:
+            return
+        spreads = {part.candidate.family: spread(part.scores) for part in parts}
+        average = self.menu.average(
+            {part.candidate.family: part.candidate for part in parts}, spreads
+        )
+        entry = Entry(
+            average,
+            averaged([part.scores for part in parts], list(spreads.values())),
+            0.0,
+            averaged([part.negatives for part in parts], list(spreads.values())),
+            averages=tuple(part.candidate.name for part in parts),
+        )
+        self.board = replace(self.board, entries=(*self.board.entries, entry))
+
     def _try(self, candidate: Candidate) -> Entry:
         """Return the candidate's out-of-fold scores; it is given up where it cannot win."""
         forced = candidate.config.method_name in self._always()
-        entry = Entry(candidate, np.full(len(self.board.fold), np.nan), 0.0)
-        for number, rest, part in sides(self.board.fold):
+        filled, spent = np.full(len(self.fold), np.nan), 0.0
+        for number, rest, part in sides(self.fold):
             self._tell(candidate, number)
-            scores, seconds = self._fold(candidate, number, rest, part)
+            filled[part], seconds = self._fold(candidate, number, rest, part)
+            spent += seconds
             self.done += candidate.seconds
-            filled = entry.scores.copy()
-            filled[part] = scores
-            entry = Entry(candidate, filled, entry.seconds + seconds)
+            scores, negatives = filled[: self.rows].copy(), filled[self.rows :].copy()
+            entry = Entry(candidate, scores, spent, negatives)
             complete = self.board.complete
             if complete and not forced and not entry.complete:
                 best = self.board.highest
@@ -182,19 +215,20 @@ class _Race:
         key = (candidate.on_images, number)
         if key not in self.encoded:
             problem = self.images if candidate.on_images else self.problem
-            both = encode(trained_on(problem, rest, rows_of(problem.split.train, part)))
+            both = encode(trained_on(problem, rest, part))
             assert both.split.held_out is not None
-            split = replace(both.split, held_out=None)
-            outside = replace(both, data=replace(both.data, split=split), training=split)
+            data = replace(both.data, split=replace(both.split, held_out=None))
+            outside = replace(both, data=data, training=replace(both.training, held_out=None))
             self.encoded[key] = outside, both.split.held_out.values
         outside, inside = self.encoded[key]
-        return replace(outside, config=candidate.config), inside
+        return outside.for_method(candidate.config), inside
 
     def _tell(self, candidate: Candidate, fold: int) -> None:
-        status = f"{candidate.words}, fold {fold + 1}"
+        status = f"trying {candidate.words}, fold {fold + 1} of {self.menu.folds}"
         if self.board.complete:
             best = self.board.winner
-            status += f" · best so far {best.candidate.words}: {self.board.auc(best):.3f}"
+            auc = f"proxy AUC {self.board.auc(best):.1%}"
+            status += f"\nbest so far: {best.candidate.words}, {auc}"
         # In tenths of a second of estimated work, so that the bar tells the time left.
         self.watcher.tried(round(10 * self.done), round(10 * self.planned), status)
 

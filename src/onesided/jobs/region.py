@@ -1,0 +1,531 @@
+"""Score every building of a region: `onesided map` where there are too many for memory.
+
+Footprints are sorted into pieces. A model is trained on the marked buildings and a random sample of
+the others, or brought along. Then each piece is cut and scored without storing chips. A part of the
+pieces can be scored on each of several machines; `merge_region` makes one map of all.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from onesided.core.config import Settings
+from onesided.core.errors import ConfigError, DataError, DataNotFound
+from onesided.core.monitor import Monitor
+from onesided.engine.model_file import load_model
+from onesided.geo.input.coordinates import WGS84, system
+from onesided.geo.input.footprint_stream import streamed_footprints
+from onesided.geo.input.footprints import Buildings
+from onesided.geo.input.image import Stretch
+from onesided.geo.input.positives import read_truth
+from onesided.geo.output.areas import Areas, Rates, grid_cells, named_areas, write_areas
+from onesided.geo.output.basemap import Basemap
+from onesided.geo.output.files import PAGE
+from onesided.geo.output.layers import style_text
+from onesided.geo.output.page import write_map
+from onesided.geo.output.region_page import region_page
+from onesided.geo.output.streamed import FORMATS, Decided, ranks_of, write_region
+from onesided.geo.output.summary import Summary, summarise, write_summary
+from onesided.geo.output.table import MapTable
+from onesided.geo.scene.chips import cut_chips
+from onesided.geo.scene.cutting import check_images_fit, read_cutting
+from onesided.geo.scene.footprint_scene import (
+    SceneImage,
+    open_images,
+    outlined_scene,
+    size_warnings,
+)
+from onesided.geo.scene.halving import middles
+from onesided.geo.scene.holdout import check_enough
+from onesided.geo.scene.pieces import DIVISION, Division, divide, read_division
+from onesided.geo.scene.region_marks import region_marks, training_sample
+from onesided.geo.scene.scoring import SCORES, Scoring, read_scores
+from onesided.geo.scene.shift import shift_warning
+from onesided.geo.scene.sources import MapSources, MarkedScene, imagery_warnings
+from onesided.jobs.fit import check_before_reading
+from onesided.jobs.settings import PathLike
+from onesided.jobs.training import TrainedOnChips, train_on_chips
+from onesided.metrics.calibration import Calibration
+from onesided.run.config import ChipsConfig
+from onesided.run.folder import CHIPS, REGION, Place, check_place, make_folder, working_in
+from onesided.run.presets import Plan, plan_run
+from onesided.run.prior import PriorUsed
+from onesided.storage.atomic import read_json, replacing, write_json, write_text
+from onesided.storage.own_file import read_arrays
+from onesided.storage.together import settle
+
+FACTS, MARKS = "region.json", "marks.npz"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be written of a region.
+
+    Attributes:
+        output: The file that was asked for; the others go beside it.
+        formats: Endings of further files, such as .parquet.
+        cells: Side in metres of the cells that are counted; None counts none.
+        areas: File of polygons that are counted; None counts none.
+        basemap: A map from the network that the page offers.
+    """
+
+    output: Path
+    formats: tuple[str, ...] = ()
+    cells: float | None = None
+    areas: Path | None = None
+    basemap: Basemap | None = None
+
+    def check(self) -> None:
+        """Refuse files that cannot be written."""
+        for ending in (self.output.suffix.lower(), *self.formats):
+            if ending not in FORMATS:
+                raise ConfigError(
+                    f"A map is written as {', '.join(FORMATS)}; got {ending or 'no ending'}."
+                )
+        if self.cells is not None and not 0 < self.cells < math.inf:
+            raise ConfigError(f"--cells takes the side of a cell in metres; got {self.cells:g}.")
+        if self.areas is not None and not self.areas.exists():
+            raise DataNotFound(f"There is no file {self.areas}. --areas takes a file of polygons.")
+
+    def check_apart(self, given: Mapping[str, Path]) -> None:
+        """Refuse to overwrite files that were given, by flag."""
+        for flag, path in given.items():
+            for written in self.layers():
+                if written.exists() and written.samefile(path):
+                    raise ConfigError(
+                        f"The map would be written over {path}, which was given with {flag}. "
+                        "Choose another name or folder with -o."
+                    )
+
+    @property
+    def page(self) -> Path:
+        """The page beside the layers, which a browser opens."""
+        return self.output.with_name(PAGE)
+
+    def layers(self) -> list[Path]:
+        """Return the files of all buildings."""
+        others = [self.output.with_suffix(ending) for ending in self.formats]
+        return list(dict.fromkeys([self.output, *others]))
+
+
+@dataclass(frozen=True)
+class RegionResult:
+    """A region that was scored, in part or as a whole.
+
+    Attributes:
+        table: Scores and decisions; its buildings have no names or shapes, which are in the files.
+        summary: Counts and figures; None where only a part was scored.
+    """
+
+    table: MapTable | None
+    summary: Summary | None
+    warnings: tuple[str, ...]
+    files: tuple[Path, ...]
+    folder: Path
+
+    @property
+    def degenerate(self) -> str | None:
+        """Why the model is of no use, if it is of none."""
+        return None if self.summary is None else self.summary.degenerate
+
+
+@dataclass(frozen=True)
+class Region:
+    """One region: its inputs and its folder."""
+
+    sources: MapSources
+    wanted: Wanted
+    folder: Path
+    truth: Mapping[str, int] | None
+    stack: ExitStack
+    monitor: Monitor
+
+    def map(
+        self,
+        given: Settings,
+        *,
+        preset: str,
+        model: Path | None,
+        part: tuple[int, int] | None,
+        prior: float | None,
+        overwrite: bool,
+    ) -> RegionResult:
+        """Score the region, or a part of it by a model that is given."""
+        self.wanted.check()
+        if part is not None and model is None:
+            raise ConfigError(
+                "--part needs --model: train once on one machine, and give its run folder to all."
+            )
+        self.sources.check(has_model=model is not None)
+        # What can be refused is refused now, before a folder is made and hours are spent.
+        place = check_place(self.folder, overwrite=overwrite)
+        if model is None:
+            check_before_reading(plan := plan_run(given, preset))
+            images = self._images(())
+        else:
+            images = self._images_for(model)
+        self._check_footprints()
+        self.stack.enter_context(working_in(self.folder))
+        division = self._divided()
+        marks = region_marks(division, self.sources)
+        known = Known.nothing(marks.marked)
+        warnings = [*imagery_warnings(self.sources), *division.warnings, *marks.warnings]
+        if model is None:
+            check_enough(marks.marked, "are given")
+            trained, sample = self._train(division, marks.marked, plan, place, images)
+            known.scores[sample], known.held_out[sample] = trained.known, trained.held_out
+            known.copies[sample] = trained.copies
+            used = PriorUsed.of_result(trained.result)
+            optimism = float(trained.result.get("optimism", 0.0))
+            warnings += trained.notices
+        else:
+            used = None if prior is None else PriorUsed(prior, None, None, "given")
+            optimism = 0.0
+        facts = {
+            "unseen": model is not None,
+            "optimism": optimism,
+            "prior": None if used is None else used.to_json(),
+            "warnings": warnings,
+        }
+        return self._score(division, model or self.folder, images, known, facts, part)
+
+    def _check_footprints(self) -> None:
+        """Refuse footprints that cannot be read, or lack the column of ids."""
+        assert self.sources.footprints is not None
+        with streamed_footprints(
+            self.sources.footprints,
+            layer=self.sources.layer,
+            given_system=self.sources.footprints_crs,
+        ) as stream:
+            stream.id_column(self.sources.id_column)
+
+    def _divided(self) -> Division:
+        assert self.sources.footprints is not None
+        with self.monitor.phase("sorting footprints") as phase:
+            return divide(
+                self.sources.footprints,
+                self.folder / REGION,
+                layer=self.sources.layer,
+                id_column=self.sources.id_column,
+                given_system=self.sources.footprints_crs,
+                progress=phase,
+            )
+
+    def _images(self, stretches: Sequence[Stretch]) -> list[SceneImage]:
+        images = [image for image in (self.sources.pre, self.sources.image) if image is not None]
+        return open_images(
+            self.stack, images, given_system=self.sources.image_crs, stretches=stretches
+        )
+
+    def _images_for(self, model: Path) -> list[SceneImage]:
+        """Open the images as a model needs them; refuse those whose bands are others."""
+        settle(model)
+        _, description = load_model(model)
+        cutting = read_cutting(model)
+        images = self._images(cutting.images if cutting else ())
+        nobody = Buildings((), np.zeros(0, object), system(WGS84), {})
+        shown = MarkedScene(
+            outlined_scene(nobody, images),
+            np.zeros(0, bool),
+            stretches=tuple(image.stretch for image in images),
+        )
+        check_images_fit(shown, model, description, cutting)
+        return images
+
+    def _train(
+        self,
+        division: Division,
+        marked: Bool[np.ndarray, "n"],
+        plan: Plan,
+        place: Place,
+        images: Sequence[SceneImage],
+    ) -> tuple[TrainedOnChips, Int64[np.ndarray, "m"]]:
+        """Train on the marked buildings and a sample; return also the sample's numbers."""
+        config = plan.checked.data
+        assert isinstance(config, ChipsConfig), "the settings name chips"
+        numbers, buildings = training_sample(division, marked, plan.checked.seed)
+        shift = self.sources.shift
+        scene = outlined_scene(buildings, images, margin=config.margin, shift=shift)
+        for sentence in (*size_warnings(scene), *shift_warning(scene)):
+            self.monitor.warn(sentence)
+        prepared = MarkedScene(
+            scene,
+            marked[numbers],
+            after_from=scene.channels - images[-1].image.bands,
+            stretches=tuple(image.stretch for image in images),
+        )
+        with self.monitor.phase("cutting out buildings to train on") as phase:
+            chips = cut_chips(scene, self.folder / CHIPS, size=config.size, progress=phase)
+        return train_on_chips(prepared, chips, plan, config, place, self.monitor), numbers
+
+    def _score(
+        self,
+        division: Division,
+        model: Path,
+        images: Sequence[SceneImage],
+        known: "Known",
+        facts: Mapping[str, Any],
+        part: tuple[int, int] | None,
+    ) -> RegionResult:
+        predictor, description = load_model(model)
+        cutting = read_cutting(model)
+        scoring = Scoring(
+            division=division,
+            images=images,
+            predictor=predictor,
+            model=model,
+            folder=self.folder / REGION / SCORES,
+            size=description.sample_shape[-1],
+            margin=cutting.margin if cutting else self.sources.margin,
+            shift=self.sources.shift,
+        )
+        curve = None if facts["unseen"] else predictor.calibration
+        decided = {
+            "threshold": predictor.threshold,
+            "calibration": curve.model_dump(mode="json") if curve else None,
+        }
+        write_json(self.folder / REGION / FACTS, {**facts, **decided})
+        with replacing(self.folder / REGION / MARKS) as file:
+            np.savez(
+                file,
+                marked=known.marked,
+                scores=known.scores,
+                held_out=known.held_out,
+                copies=known.copies,
+            )
+        wanted = range(division.pieces) if part is None else division.of_part(part)
+        with self.monitor.phase("scoring pieces of the region") as phase:
+            scoring.run(wanted, phase)
+        if part is not None:
+            self.monitor.note(f"Scored {len(wanted)} of {division.pieces} pieces.")
+            return RegionResult(None, None, tuple(facts["warnings"]), (), self.folder)
+        return merge_region(
+            [self.folder], self.wanted, truth=self.truth, monitor=self.monitor, locked=True
+        )
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of buildings before the region is scored, by their numbers.
+
+    Attributes:
+        scores: By models that saw none of a building's neighbours; NaN elsewhere.
+        held_out: Which buildings the model was not trained on, of those it could have been.
+        copies: Which of the sample look the same as another that counts in figures.
+    """
+
+    marked: Bool[np.ndarray, "n"]
+    scores: Float64[np.ndarray, "n"]
+    held_out: Bool[np.ndarray, "n"]
+    copies: Bool[np.ndarray, "n"]
+
+    @classmethod
+    def nothing(cls, marked: Bool[np.ndarray, "n"]) -> "Known":
+        """Return the marks alone."""
+        nobody = np.zeros(len(marked), bool)
+        return cls(marked, np.full(len(marked), np.nan), nobody, nobody.copy())
+
+
+def merge_region(
+    folders: Sequence[Path],
+    wanted: Wanted,
+    *,
+    truth: Mapping[str, int] | None = None,
+    monitor: Monitor | None = None,
+    locked: bool = False,
+) -> RegionResult:
+    """Make one map of pieces that were scored in several run folders.
+
+    Ranks, threshold and figures are those of the whole region.
+    """
+    wanted.check()
+    monitor = monitor or Monitor()
+    first = folders[0] / REGION
+    division = read_division(first)
+    for folder in folders[1:]:
+        if read_division(folder / REGION).content != division.content:
+            raise DataError(
+                f"{folder} and {folders[0]} hold different footprints, so they are no parts of "
+                "one region. Score all parts from the same file."
+            )
+    with ExitStack() as stack:
+        if not locked:
+            stack.enter_context(working_in(folders[0]))
+        found = read_scores(division, [folder / REGION / SCORES for folder in folders])
+        facts, known = read_json(first / FACTS), Known(**read_arrays(first / MARKS))
+        scores = np.where(np.isnan(known.scores), found.scores, known.scores)
+        table = MapTable(
+            Buildings(_names(division, truth), np.full(division.count, None), division.system, {}),
+            scores,
+            known.marked,
+            known.held_out,
+            found.reasons,
+            float(facts["threshold"]),
+            known.copies,
+            _curve_of(facts),
+        )
+        prior = PriorUsed.of_result(facts)
+        summary = summarise(
+            table,
+            prior=prior,
+            truth=truth,
+            unseen=bool(facts["unseen"]),
+            optimism=float(facts["optimism"]),
+        )
+        alarm = (summary.degenerate,) if summary.degenerate else ()
+        warnings = tuple(dict.fromkeys((*alarm, *facts["warnings"], *summary.warnings)))
+        files = _write(division, table, summary, warnings, wanted, monitor)
+    return RegionResult(table, summary, warnings, files, folders[0])
+
+
+def _curve_of(facts: Mapping[str, Any]) -> Calibration | None:
+    stored = facts.get("calibration")  # earlier versions wrote none
+    return None if stored is None else Calibration.from_settings(stored, FACTS)
+
+
+def merge_parts(
+    words: Sequence[str],
+    *,
+    output: PathLike,
+    formats: str | Sequence[str] | None = None,
+    cells: float | None = None,
+    areas: PathLike | None = None,
+    test: PathLike | None = None,
+    monitor: Monitor | None = None,
+) -> RegionResult:
+    """Make one map of the parts in some run folders: the job of `onesided map merge RUN...`."""
+    if words[0] != "merge":
+        raise ConfigError(f"onesided map takes no argument but merge; got {words[0]!r}.")
+    folders = [Path(word) for word in words[1:]]
+    if not folders:
+        raise ConfigError("onesided map merge takes the run folders of the parts.")
+    for folder in folders:
+        if not (folder / REGION / DIVISION).is_dir():
+            raise DataNotFound(
+                f"{folder} holds no part of a region. Give the run folders of onesided map --part."
+            )
+    wanted = Wanted(
+        Path(output), formats_of(formats), cells, None if areas is None else Path(areas)
+    )
+    truth = read_truth(Path(test)) if test else None
+    return merge_region(folders, wanted, truth=truth, monitor=monitor)
+
+
+def _names(division: Division, truth: Mapping[str, int] | None) -> tuple[str, ...]:
+    """Return the name of each building where true labels need it; else nothing, which is small."""
+    if truth is None:
+        return ("",) * division.count
+    names = [""] * division.count
+    for piece in division.all():
+        for number, name in zip(piece.numbers.tolist(), piece.buildings.names, strict=True):
+            names[number] = name
+    return tuple(names)
+
+
+def _write(
+    division: Division,
+    table: MapTable,
+    summary: Summary,
+    warnings: Sequence[str],
+    wanted: Wanted,
+    monitor: Monitor,
+) -> tuple[Path, ...]:
+    make_folder(wanted.output.parent, instead="Choose another place with -o.")
+    ranks = ranks_of(table.scores, table.marked)
+    decided = Decided(
+        table.scores,
+        table.marked,
+        table.held_out,
+        ranks,
+        table.reasons,
+        table.threshold,
+        table.curve,
+    )
+    written = wanted.layers()
+    with monitor.phase("writing the map") as phase:
+        for done, path in enumerate(written, start=1):
+            write_region(division, decided, path)
+            phase(done, len(written))
+    style, counts = wanted.output.with_suffix(".qml"), wanted.output.with_name("summary.csv")
+    write_text(style, style_text(is_point=False))
+    write_summary(summary, counts)
+    page = region_page(
+        division,
+        decided,
+        summary,
+        title=wanted.output.stem,
+        warnings=warnings,
+        basemap=wanted.basemap,
+    )
+    write_map(page, wanted.page)
+    written += [style, counts, wanted.page]
+    if wanted.cells is not None or wanted.areas is not None:
+        places = _middles(division)
+        if wanted.cells is not None:
+            path = wanted.output.with_name("cells.csv")
+            _count(grid_cells(places, division.system, wanted.cells), path, table, summary)
+            written.append(path)
+        if wanted.areas is not None:
+            path = wanted.output.with_name("areas.csv")
+            _count(named_areas(places, division.system, wanted.areas), path, table, summary)
+            written.append(path)
+    return tuple(written)
+
+
+def _middles(division: Division) -> Float64[np.ndarray, "n 2"]:
+    places = np.full((division.count, 2), np.nan)
+    for piece in division.all():
+        places[piece.numbers] = middles(piece.buildings.geometries)
+    return places
+
+
+def _count(areas: Areas, path: Path, table: MapTable, summary: Summary) -> None:
+    write_areas(
+        areas,
+        path,
+        scored=table.scored,
+        marked=table.marked,
+        called=np.nan_to_num(table.scores) > table.threshold,
+        rates=rates_of(summary),
+    )
+
+
+def rates_of(summary: Summary) -> Rates:
+    """Return precision and recall with their intervals, where the summary has them."""
+    found: dict[str, tuple[float, float, float] | None] = {"precision": None, "recall": None}
+    for figure in summary.figures:
+        ends = (figure.value, figure.low, figure.high)
+        if figure.name in found and not figure.part and None not in ends:
+            found[figure.name] = tuple(float(end) for end in ends if end is not None)  # type: ignore[assignment]
+    return Rates(found["precision"], found["recall"])
+
+
+def part_of(text: str | None) -> tuple[int, int] | None:
+    """Return k and n of a part such as 3/64."""
+    if text is None:
+        return None
+    which, slash, parts = text.partition("/")
+    if slash and which.strip().isdecimal() and parts.strip().isdecimal():
+        number, count = int(which), int(parts)
+        if 1 <= number <= count:
+            return number, count
+    raise ConfigError(f"--part takes a part such as 3/64, from 1/64 to 64/64; got {text!r}.")
+
+
+def formats_of(words: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return endings of formats such as parquet,fgb."""
+    if words is None:
+        return ()
+    names = words.split(",") if isinstance(words, str) else words
+    endings = [f".{name.strip().lower().lstrip('.')}" for name in names if name.strip()]
+    for ending in endings:
+        if ending not in FORMATS:
+            known = ", ".join(each.lstrip(".") for each in FORMATS)
+            raise ConfigError(f"--formats takes {known}; got '{ending.lstrip('.')}'.")
+    return tuple(dict.fromkeys(endings))

@@ -1,0 +1,103 @@
+"""A trained model behind HTTP: the job of `onesided serve`."""
+
+import ipaddress
+import os
+from pathlib import Path
+
+from onesided.core.errors import ConfigError, DataNotFound
+from onesided.core.monitor import Monitor
+from onesided.jobs.settings import PathLike
+from onesided.run.opened import open_model
+from onesided.serve.app import Limits, build_app
+from onesided.storage.optional import library
+
+TOKEN = "ONESIDED_TOKEN"
+"""Variable of the environment that may hold the bearer token."""
+SHORTEST_TOKEN = 16
+MOST_CONNECTIONS = 512
+
+
+def serve(
+    run: PathLike,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token_file: PathLike | None = None,
+    largest_mb: float = 16.0,
+    seconds: float = 30.0,
+    batch: int = 64,
+    monitor: Monitor | None = None,
+) -> None:
+    """Serve a trained model until the process is stopped.
+
+    Args:
+        run: Folder of a finished run, or a file that `export` wrote as ONNX.
+        host: Address to bind to. Any but this machine's own needs a token.
+        port: Port to bind to.
+        token_file: File with the bearer token that requests must bear; the environment variable
+            ONESIDED_TOKEN may hold it instead.
+        largest_mb: Largest body of a request, in megabytes.
+        seconds: Time for a body to come, and for its scores.
+        batch: Samples that are scored at once.
+        monitor: Receives notices.
+    """
+    monitor = monitor or Monitor()
+    if not 0 < largest_mb <= 1024 or not 0 < seconds <= 3600 or not 1 <= batch <= 10_000:
+        raise ConfigError(
+            "largest_mb is from 0 to 1024, seconds from 0 to 3600, batch from 1 to 10000; got "
+            f"{largest_mb}, {seconds} and {batch}."
+        )
+    token = read_token(token_file)
+    local = is_loopback(host)
+    if not local and token is None:
+        raise ConfigError(
+            f"--host {host} lets other machines in, so a token is needed: write one of "
+            f"{SHORTEST_TOKEN} characters or more into a file and give --token-file, or set "
+            f"{TOKEN}."
+        )
+    # First the library that only this extra installs, so that its name is the one in the message.
+    library("prometheus_client", "Serving a model")
+    uvicorn = library("uvicorn", "Serving a model")
+    model = open_model(Path(run))
+    limits = Limits(bytes=int(largest_mb * 1e6), seconds=seconds, batch=batch)
+    names = ("127.0.0.1", "localhost", "[::1]", host) if local else ("*",)
+    app = build_app(model, limits, token=token, hosts=names)
+    monitor.note(f"Serving {model.called} on http://{host}:{port}/score until Ctrl-C.")
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        server_header=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=10,
+    )
+
+
+def read_token(file: PathLike | None) -> str | None:
+    """Return the token of a file or of the environment; refuse a short one."""
+    if file is None:
+        token = os.environ.get(TOKEN, "").strip()
+    else:
+        try:
+            token = Path(file).read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            raise DataNotFound(f"There is no file {file}. Check --token-file.") from None
+        except ValueError:
+            raise ConfigError(f"{file} holds characters that no token has; use ASCII.") from None
+    if not token and file is None:
+        return None
+    if len(token) < SHORTEST_TOKEN or any(mark.isspace() for mark in token):
+        raise ConfigError(
+            f"A token is one word of {SHORTEST_TOKEN} characters or more, so that nobody guesses "
+            "it; this one is shorter, or has spaces in it."
+        )
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address is reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,49 @@
+"""What probabilities of a run rest on, and how far they are from the truth where it is known."""
+
+from markupsafe import Markup
+
+from onesided.metrics.reliability import Bin, Reliability
+from onesided.metrics.stored import Json, listed, table
+from onesided.pages.render import render
+from onesided.report import figures
+from onesided.report.plots import Plot
+from onesided.report.runfiles import RunFiles
+
+
+def probabilities(run: RunFiles) -> Markup:
+    """Return what they rest on, or why there are none, and a plot of each set of known classes."""
+    found = table(run.result.get("calibration"))
+    if not found.get("explained"):
+        return Markup()
+    known = {
+        "Probabilities and true classes": table(found.get("reliability")),
+        "Probabilities and given labels": table(run.labelled.get("reliability")),
+    }
+    plots = [
+        _plot(title, f"reliability-{number}", _reliability(content))
+        for number, (title, content) in enumerate(known.items())
+        if content
+    ]
+    return render(
+        "report/web/probability.html", explained=found["explained"], plots=plots, any=found["basis"]
+    )
+
+
+def typical(run: RunFiles) -> Markup:
+    """Return what the test of P found, what it could have found, and what to do."""
+    found = table(run.result.get("typical"))
+    if not found:
+        return Markup()
+    return render("report/web/typical.html", explained=found.get("explained", ""))
+
+
+def _reliability(content: Json) -> Reliability:
+    """Return what `result_schema` has checked as the type that it was."""
+    bins = tuple(Bin(**table(each)) for each in listed(content.get("bins")))
+    return Reliability(**{**content, "bins": bins})
+
+
+def _plot(title: str, name: str, found: Reliability) -> Plot:
+    key = [("dot", "items of similar probability, 95 % interval"), ("threshold", "what they say")]
+    svg = figures.reliability_plot(found, name=name, description=found.sentence)
+    return Plot(title, found.sentence, svg, key)

@@ -1,0 +1,280 @@
+"""Data from which nothing can be learned, or which tests nothing: does a report claim otherwise?
+
+    python -m tests.campaigns.claims             # all variants, into benchmarks/results
+
+Every variant is fitted by the job behind `onesided fit`. It claims a working model if the run ends
+without an alarm or warning and a figure is better than chance would make it once in a thousand
+times. A refusal with one sentence is no claim.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from sklearn.datasets import load_digits
+
+import onesided
+from onesided.bench.origin import origin
+from onesided.core.errors import OnesidedError
+from onesided.storage.atomic import write_json
+
+RESULT = Path(__file__).parents[2] / "benchmarks" / "results" / "claims_campaign.json"
+ONE_IN_A_THOUSAND = 3.29 / 1.96
+"""How much wider an interval of 99.9 % is than one of 95 %."""
+SIDE = 16
+SWAPPED = "are the two swapped"
+
+Images = np.ndarray
+Fit = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Data that allows no claim: its name, and what writes it and returns the arguments of fit."""
+
+    name: str
+    write: Callable[[Path], Fit]
+    method: str = "linear"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a run said about a variant; `claims` is empty if it claimed nothing."""
+
+    name: str
+    outcome: str
+    claims: tuple[str, ...]
+
+
+def noise(count: int, seed: int, side: int = SIDE) -> Images:
+    """Return images of noise with some coarse structure, as photographs have."""
+    random = np.random.default_rng(seed)
+    coarse = np.repeat(np.repeat(random.integers(0, 200, (count, 4, 4, 3)), 4, 1), 4, 2)
+    fine = random.integers(0, 56, (count, SIDE, SIDE, 3))
+    return (coarse + fine).astype(np.uint8)[:, :side, :side]
+
+
+def write_images(folder: Path, images: Images, ending: str = "png", first: int = 0) -> Path:
+    """Write images as files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, image in enumerate(images, start=first):
+        # Only JPEG knows a quality; other formats ignore it.
+        Image.fromarray(image).save(folder / f"{number:04}.{ending}", quality=85)
+    return folder
+
+
+def plain(images: Images, other: Images, folder: Path) -> Fit:
+    """Return two folders as they are."""
+    return {
+        "positives": write_images(folder / "P", images),
+        "unlabelled": write_images(folder / "U", other),
+    }
+
+
+def only_noise(seed: int, folder: Path) -> Fit:
+    """P and U are of one kind."""
+    return plain(noise(40, seed), noise(160, seed + 500), folder)
+
+
+def copied(seed: int, folder: Path, *, contents: int, endings: tuple[str, ...], where: str) -> Fit:
+    """P, or both, are copies of few images, encoded in several ways."""
+    fit = plain(noise(40, seed), noise(160, seed + 500), folder)
+    for name, count in (("P", contents), ("U", 4 * contents)):
+        if name in where:
+            for file in (folder / name).iterdir():
+                file.unlink()
+            images = noise(count, seed + ord(name))
+            for repeat in range(10):
+                ending = endings[repeat % len(endings)]
+                write_images(folder / name, images, ending, first=1000 * repeat)
+    return fit
+
+
+def tested_on_training_data(seed: int, folder: Path, *, ending: str) -> Fit:
+    """The test part holds copies of P as positives, and of U as negatives."""
+    one, other = noise(40, seed), noise(160, seed + 500)
+    fit = plain(one, other, folder)
+    write_images(folder / "test" / "positive", one, ending)
+    write_images(folder / "test" / "negative", other[:40], ending)
+    return {**fit, "test": folder / "test"}
+
+
+def positives_in_the_pool(seed: int, folder: Path, *, ending: str, scenario: str) -> Fit:
+    """Every positive is in U too, encoded again."""
+    one, other = noise(40, seed), noise(120, seed + 500)
+    fit = plain(one, other, folder)
+    write_images(folder / "U", one, ending, first=5000)
+    return {**fit, "settings": {"data": {"scenario": scenario}}}
+
+
+def negatives_in_the_pool(seed: int, folder: Path) -> Fit:
+    """Known negatives are copies of U, from which the model learned that they are not P."""
+    fit = positives_in_the_pool(seed, folder, ending="png", scenario="case-control")
+    write_images(folder / "N", noise(120, seed + 500)[:60], "bmp")
+    return {**fit, "negatives": folder / "N"}
+
+
+def swapped(seed: int, folder: Path) -> Fit:
+    """The pool is given as positives, and the positives as pool."""
+    images, truth = digits()
+    random = np.random.default_rng(seed)
+    positive = random.permutation(np.flatnonzero(truth < 5))
+    negative = random.permutation(np.flatnonzero(truth >= 5))
+    pool = np.concatenate([positive[48:144], negative[:144]])
+    return plain(images[pool], images[positive[:48]], folder)
+
+
+def constant(seed: int, folder: Path, *, levels: int) -> Fit:
+    """Every image has one colour; of `levels` greys."""
+    random = np.random.default_rng(seed)
+    grey = random.integers(0, levels, 200) * (255 // levels) + 20
+    images = np.broadcast_to(grey[:, None, None, None], (200, SIDE, SIDE, 3)).astype(np.uint8)
+    return plain(images[:40], images[40:], folder)
+
+
+def masks(seed: int, folder: Path) -> Fit:
+    """Images of 0 and 1, which are nearly black."""
+    images = (noise(200, seed) > 128).astype(np.uint8)
+    return plain(images[:40], images[40:], folder)
+
+
+def shuffled(seed: int, folder: Path) -> Fit:
+    """Real images, but who is positive was drawn at random."""
+    images, _ = digits()
+    rows = np.random.default_rng(seed).permutation(len(images))
+    return plain(images[rows[:60]], images[rows[60:300]], folder)
+
+
+def rows_of_noise(seed: int, folder: Path, *, repeat: int) -> Fit:
+    """Vectors of noise; each positive `repeat` times."""
+    random = np.random.default_rng(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / "P.npy", np.repeat(random.normal(size=(120 // repeat, 20)), repeat, axis=0))
+    np.save(folder / "U.npy", random.normal(size=(400, 20)))
+    return {"positives": folder / "P.npy", "unlabelled": folder / "U.npy"}
+
+
+def digits() -> tuple[Images, np.ndarray]:
+    """Return handwritten digits as colour images, and which they are."""
+    found = load_digits()
+    grey = np.rint(found.images * 255 / 16).astype(np.uint8)
+    grey = np.repeat(np.repeat(grey, 2, 1), 2, 2)
+    return np.repeat(grey[..., None], 3, axis=3), found.target
+
+
+def variants() -> list[Variant]:
+    """Return all fifty."""
+    found = [Variant(f"noise {seed}", partial(only_noise, seed)) for seed in range(4)]
+    found += [
+        Variant(f"noise, forest {seed}", partial(only_noise, seed), "forest") for seed in (7, 8)
+    ]
+    for seed, (contents, endings, where) in enumerate(
+        (
+            *((8, ("png",), "P"), (8, ("png", "bmp"), "P"), (8, ("png", "jpg"), "P")),
+            *((12, ("png",), "P"), (16, ("png",), "PU"), (12, ("png", "jpg"), "P")),
+            *((16, ("png", "bmp"), "PU"), (16, ("png", "jpg"), "PU"), (40, ("png",), "U")),
+            *((20, ("png", "jpg", "bmp"), "P"), (12, ("bmp", "jpg"), "PU"), (30, ("jpg",), "P")),
+        )
+    ):
+        write = partial(copied, seed, contents=contents, endings=endings, where=where)
+        name = f"{contents} contents ten times in {where}, {' and '.join(endings)}"
+        found.append(Variant(name, write, "forest" if seed % 2 else "linear"))
+    for seed, ending in enumerate(("png", "bmp", "jpg") * 2):
+        method = "linear" if seed < 3 else "forest"
+        write = partial(tested_on_training_data, seed, ending=ending)
+        found.append(Variant(f"tested on training files as {ending}, {method}", write, method))
+    for seed, (ending, scenario) in enumerate(
+        (
+            ("png", "single-set"),
+            ("bmp", "single-set"),
+            ("jpg", "single-set"),
+            ("bmp", "case-control"),
+        )
+    ):
+        write = partial(positives_in_the_pool, seed, ending=ending, scenario=scenario)
+        found.append(Variant(f"positives in the pool as {ending}, {scenario}", write))
+    found += [
+        Variant(f"negatives in the pool {seed}", partial(negatives_in_the_pool, seed))
+        for seed in (0, 1)
+    ]
+    found += [Variant(f"swapped {seed}", partial(swapped, seed)) for seed in range(5)]
+    found += [
+        Variant(f"constant, {levels} greys", partial(constant, levels, levels=levels))
+        for levels in (1, 2, 12, 200)
+    ]
+    found += [Variant("masks of 0 and 1", partial(masks, 0))]
+    found += [Variant(f"shuffled labels {seed}", partial(shuffled, seed)) for seed in range(4)]
+    found += [
+        Variant(f"shuffled labels, forest {seed}", partial(shuffled, seed), "forest")
+        for seed in (8, 9)
+    ]
+    found += [
+        Variant(
+            f"rows of noise, {repeat} times each",
+            partial(rows_of_noise, repeat, repeat=repeat),
+            method,
+        )
+        for repeat, method in ((1, "linear"), (4, "forest"), (10, "linear"), (20, "forest"))
+    ]
+    return found
+
+
+def judged(variant: Variant, folder: Path) -> Verdict:
+    """Fit the variant and return what the run says."""
+    try:
+        given = variant.write(folder / "data")
+        fitted = onesided.fit(**given, method=variant.method, output=folder / "run")
+    except OnesidedError as error:
+        return Verdict(variant.name, f"refused: {error}", ())
+    if fitted.degenerate:
+        return Verdict(variant.name, f"alarm: {fitted.degenerate}", ())
+    claims = claims_of(fitted.result)
+    sentences = [*fitted.result["warnings"]]
+    sentences += [notice for notice in fitted.result["notices"] if SWAPPED in notice]
+    if claims and sentences:
+        return Verdict(variant.name, f"warned: {sentences[0]}", ())
+    return Verdict(variant.name, "claims" if claims else "no claim", claims)
+
+
+def claims_of(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a result says that a model without use would say once in a thousand times."""
+    figures = (result["pu"] or {}).get("figures", {})
+    found = []
+    auc, recall, share = (figures.get(name) for name in ("proxy_auc", "recall", "share_positive"))
+    if auc and auc["value"] - 0.5 > ONE_IN_A_THOUSAND * (auc["value"] - auc["low"]):
+        found.append(f"proxy AUC {auc['value']:.3f}, at least {auc['low']:.3f}")
+    if recall and share and recall["low"] > share["high"]:
+        found.append(f"finds at least {recall['low']:.3f}, calls at most {share['high']:.3f} of U")
+    test, known = result["test"], result["known_negatives"]
+    if test and (test["auc"] or 0) > 0.75:
+        found.append(f"AUC {test['auc']:.3f} on the test part")
+    if known and recall and recall["low"] > known["high"]:
+        found.append(f"calls at most {known['high']:.3f} of the known negatives")
+    return tuple(found)
+
+
+def main() -> int:
+    """Judge all variants and write the result; return 1 if any claims a working model."""
+    head = {"title": "Claims about data that allows none", "origin": origin()}
+    rows: list[dict[str, Any]] = []
+    for variant in variants():
+        with TemporaryDirectory() as folder:
+            verdict = judged(variant, Path(folder))
+        print(
+            f"{verdict.name}: {verdict.outcome[:100]} {' '.join(verdict.claims)}", file=sys.stderr
+        )
+        rows.append({"name": verdict.name, "outcome": verdict.outcome, "claims": verdict.claims})
+    outcomes = Counter(row["outcome"].partition(":")[0] for row in rows)
+    write_json(RESULT, {**head, "variants": len(rows), "outcomes": outcomes, "rows": rows})
+    return int(any(row["claims"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""A few of the fifty variants of the claims campaign; `make campaigns` runs them all."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.campaigns.claims import judged, variants
+
+EVERY = variants()
+SHORT = (
+    "noise 0",
+    "8 contents ten times in P, png",
+    "16 contents ten times in PU, png and jpg",
+    "tested on training files as jpg, linear",
+    "positives in the pool as bmp, case-control",
+    "swapped 0",
+    "constant, 2 greys",
+    "masks of 0 and 1",
+    "rows of noise, 10 times each",
+)
+
+
+def test_there_are_fifty_variants_and_each_has_a_name_of_its_own() -> None:
+    assert len({variant.name for variant in EVERY}) == 50
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_no_report_claims_a_working_model(name: str, tmp_path: Path) -> None:
+    variant = next(each for each in EVERY if each.name == name)
+    verdict = judged(variant, tmp_path)
+    assert verdict.claims == (), verdict
