@@ -1,0 +1,1 @@
+"""What turns docs/ into a site: navigation, links, formulas, pictures, generated pages."""

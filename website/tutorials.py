@@ -1,0 +1,100 @@
+"""Tutorials: jupytext files that become notebooks, are run from a clean kernel, and become pages.
+
+    python -m website.tutorials --output build/tutorials    # runs all of them
+
+The site shows what they printed and drew if they were run; otherwise it shows them as they are.
+"""
+
+import argparse
+import base64
+import os
+import sys
+import time
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "docs" / "tutorials"
+RUN = ROOT / "build" / "tutorials"
+LONGEST = 900
+"""Seconds that one cell may take on a busy machine."""
+
+
+def execute(source: Path, place: Path) -> NotebookNode:
+    """Return a tutorial as a notebook that was run from a clean kernel in a folder."""
+    place.mkdir(parents=True, exist_ok=True)
+    notebook = jupytext.read(source)
+    notebook.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
+    # ROOT is not on the kernel's path: a tutorial needs the package only.
+    os.environ.setdefault("PYTHONPATH", str(ROOT / "src"))
+    client = NotebookClient(
+        notebook,
+        timeout=LONGEST,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(place)}},
+    )
+    client.execute()
+    return notebook
+
+
+def pages(root: Path) -> dict[str, str | bytes]:
+    """Return the pages of all tutorials, their pictures, and the notebooks to download."""
+    made: dict[str, str | bytes] = {}
+    for source in sorted(SOURCES.glob("*.py")):
+        ran = root / "build" / "tutorials" / f"{source.stem}.ipynb"
+        notebook = nbformat.read(ran, as_version=4) if ran.exists() else jupytext.read(source)
+        made[f"tutorials/{source.stem}.ipynb"] = nbformat.writes(notebook)
+        made.update(_page(source.stem, notebook, ran=ran.exists()))
+    return made
+
+
+def _page(name: str, notebook: NotebookNode, *, ran: bool) -> dict[str, str | bytes]:
+    made: dict[str, str | bytes] = {}
+    text = []
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown":
+            text += [cell.source, ""]
+            continue
+        text += ["```python", cell.source, "```", ""]
+        for place, output in enumerate(cell.get("outputs", [])):
+            picture = output.get("data", {}).get("image/png")
+            if picture:
+                file = f"{name}-{number}-{place}.png"
+                made[f"tutorials/{file}"] = base64.b64decode(picture)
+                text += [f"![What the code above draws]({file})", ""]
+            elif output.get("name") != "stderr":
+                shown = output.get("text") or output.get("data", {}).get("text/plain", "")
+                text += ["```text", shown.rstrip(), "```", ""]
+    how = (
+        "It was run while this site was built" if ran else "Run it to see what it prints and draws"
+    )
+    text += [f"---\n\n{how}: [download the notebook]({name}.ipynb)."]
+    made[f"tutorials/{name}.md"] = "\n".join(text)
+    return made
+
+
+def main() -> None:
+    """Run the tutorials that were named, or all, and keep them as notebooks."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="Tutorials, without .py; none means all.")
+    parser.add_argument("--output", type=Path, default=RUN)
+    asked = parser.parse_args()
+    sources = [SOURCES / f"{name}.py" for name in asked.names] or sorted(SOURCES.glob("*.py"))
+    for source in sources:
+        started = time.monotonic()
+        notebook = execute(source, asked.output / "work" / source.stem)
+        nbformat.write(notebook, asked.output / f"{source.stem}.ipynb")
+        print(f"{source.name}: ran in {time.monotonic() - started:.0f} s", flush=True)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
