@@ -142,7 +142,7 @@ def scored(ranked: Path, truth: Mapping[str, int]) -> tuple[np.ndarray, np.ndarr
     with ranked.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     scores = np.array([float(row["score"]) for row in rows])
-    classes = np.array([truth[Path(name_in_cell(row["path"])).name] for row in rows])
+    classes = np.array([truth[Path(name_in_cell(row["item"])).name] for row in rows])
     return scores, classes
 
 

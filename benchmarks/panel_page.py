@@ -144,7 +144,7 @@ def against_default(runs: Sequence[Record]) -> str:
     columns += [name for name, _ in tables]
     for row in ROWS:
         if row != DEFAULT and any(run["row"] == row for run in runs):
-            lines.append([ROWS[row].title, *(_score(cells, row) for _, cells in tables)])
+            lines.append([ROWS[row].title, *(score_against(cells, row) for _, cells in tables)])
     words = (
         f"Over all data sets and seeds that both finished: wins / ties / losses of {DEFAULT}. A "
         f"tie is a difference below {100 * TIE:g} points."
@@ -152,7 +152,8 @@ def against_default(runs: Sequence[Record]) -> str:
     return f"## {DEFAULT} against each row\n\n{words}\n\n{markdown(columns, lines)}"
 
 
-def _score(cells: Cells, row: str) -> str:
+def score_against(cells: Cells, row: str) -> str:
+    """Return wins, ties and losses of the default against a row, over data sets and seeds."""
     steps = []
     for data in dict.fromkeys(name for name, _ in cells):
         mine, other = cells.get((data, DEFAULT), {}), cells.get((data, row), {})

@@ -352,13 +352,13 @@ def ours(parameters: Mapping[str, Any], problem: Problem, seed: int) -> Scored:
         )
     test = None
     if problem.test is not None:
-        test = estimator.predict_proba(_given(problem.test))[:, 1]
+        test = estimator.decision_function(_given(problem.test))
     return Scored(
         positive=None,
         pool=pool,
         called=pool > threshold,
         test=test,
-        test_called=None if test is None else test > threshold,
+        test_called=None if test is None else test > 0,
         chosen={
             "method": estimator.result_.get("method"),
             "threshold": threshold,

@@ -1,6 +1,6 @@
-"""The page on speed and small budgets, from the result files.
+"""Three pages from the result files: what presets reach, what they cost, what was tried.
 
-    python -m benchmarks.performance     write docs/performance.md
+    python -m benchmarks.performance     write docs/results.md, docs/cost.md, docs/laboratory.md
 
 It measures nothing itself. A part without a result file is printed as not measured.
 """
@@ -32,7 +32,6 @@ from onesided.core.former import TITLE
 from onesided.storage.atomic import write_text
 
 Content = Mapping[str, Any]
-PAGE = "performance.md"
 
 
 @dataclass(frozen=True)
@@ -95,14 +94,31 @@ class Reached:
 
 GOALS = (Goal(92, 20), Goal(95, 60), Goal(97.36, 180))
 
-HEAD = """# Speed, and what small budgets buy
+WROTE = "<!-- python -m benchmarks.performance wrote this from the files in benchmarks/results -->"
 
-<!-- python -m benchmarks.performance wrote this from the files in benchmarks/results -->
+RESULTS_HEAD = f"""# What minutes and hours buy
 
-The paper spends 1300 epochs on a run. This page shows what a step costs here, how few steps are
-useful, what was tried to need fewer, and what did not work. Every number in a table comes from a
-result file in benchmarks/results, with machine, commit and seeds. Trials without a table were one
-run each, and their files were not kept.
+{WROTE}
+
+The paper spends 1300 epochs on a run. This page shows what the presets reach with far fewer. Every
+number comes from a result file in benchmarks/results, with machine, commit and seeds. What a step
+costs is on [a page of its own](cost.md), and so is [what was tried](laboratory.md).
+"""
+
+COST_HEAD = f"""# What a step costs
+
+{WROTE}
+
+Time and memory: of a training step beside the same mathematics written plainly, of whole runs, of
+large folders and images. What the results of such runs are is on [another page](results.md).
+"""
+
+LABORATORY_HEAD = f"""# Laboratory notes
+
+{WROTE}
+
+What was tried to need fewer steps and cheaper ones, and what did not work. Numbers in tables come
+from result files; trials without a table were one run each, and their files were not kept.
 """
 
 STEP_LEARNED = """\
@@ -127,11 +143,12 @@ STEP_LEARNED = """\
   than its convolutions here. A faster product would be the next gain.
 """
 
-BUDGET_WORDS = f"""[Teacher](methods.md#teacher), a method of ours and the default, runs as
-`onesided fit --data NAME --preset quick` runs it (or `standard`, or `evening`), without a class
-prior and without negatives. `night` is a preset in a file of its own,
-`{STUDIES["night"].flags}`. The goals were set before the runs: the paper's accuracy, and two steps
-towards it.
+BUDGET_WORDS = f"""[Teacher](methods.md#teacher), a method of ours, runs from scratch as
+`onesided fit --data NAME --method teacher --preset quick` runs it (or `standard`, or `evening`),
+without a class prior and without negatives. What the default does, a search on features of a
+pretrained network, is on [its own page](benchmarks/cifar.md). `night` is a preset in a file of its
+own, `{STUDIES["night"].flags}`. The goals were set before the runs: the paper's accuracy, and two
+steps towards it.
 """
 
 LIMITS = """\
@@ -196,14 +213,15 @@ again [below](#which-switches-matter), on such images and with seeds:
   threshold would have been right more often than at 0.5.
 - **How often a positive is seen** seems to explain these results. Fewer than ten times in a run is
   too few, seventy to three hundred times worked well, a thousand times is too many, whatever the
-  share of a batch. So `night`, [below](#what-up-to-three-hours-buy), draws half as many positives
-  per batch as `evening`, for twice the passes, and votes start when each positive was seen as often
-  as there. A first run, in which votes started after half as many, was stopped: the share it kept
-  was too large. The second run ranked as well as `evening` and decided worse. It had memorised less
-  of P, so it called more of U positive when votes started, and kept that share. It finds nearly all
-  positives, and too many others. On training images outside P and U, another threshold would have
-  been better, but would not have reached the third goal either. So two things limit it: the share
-  is only as good as the classifier of the first passes, and more passes hardly improve the ranking.
+  share of a batch. So `night`, [measured here](results.md#what-up-to-three-hours-buy), draws half
+  as many positives per batch as `evening`, for twice the passes, and votes start when each
+  positive was seen as often as there. A first run, in which votes started after half as many, was
+  stopped: the share it kept was too large. The second run ranked as well as `evening` and decided
+  worse. It had memorised less of P, so it called more of U positive when votes started, and kept
+  that share. It finds nearly all positives, and too many others. On training images outside P and
+  U, another threshold would have been better, but would not have reached the third goal either. So
+  two things limit it: the share is only as good as the classifier of the first passes, and more
+  passes hardly improve the ranking.
 - **Passes and width.** On a part of the images, with half of every batch positive, twice the passes
   gained about twice as much as twice the width.
 - **No gain, or too little to be sure**: votes weighted by confidence, soft instead of hard votes,
@@ -231,31 +249,54 @@ again [below](#which-switches-matter), on such images and with seeds:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the page."""
+    """Write the pages."""
     if argv or (argv is None and sys.argv[1:]):
         print("python -m benchmarks.performance takes no options.", file=sys.stderr)
         return 2
-    write_text(REPOSITORY / "docs" / PAGE, page())
-    print(f"Wrote docs/{PAGE}")
+    for name, page in PAGES.items():
+        write_text(REPOSITORY / "docs" / name, page())
+        print(f"Wrote docs/{name}")
     return 0
 
 
-def page() -> str:
-    """Return the page from the result files."""
+def results() -> str:
+    """Return the page on what each preset reaches: one table first."""
     parts = [
-        HEAD,
-        _part("What a step costs", "step", _step, "benchmarks/step.md"),
-        _part("What minutes buy", "budget", _budget, "benchmarks/budget.md"),
+        RESULTS_HEAD,
+        _part("The goals", "budget", _goals, None),
+        _part("What minutes buy", "budget", _grid, "benchmarks/budget.md"),
         _part("What an hour buys", "standard", _grid, "benchmarks/standard.md"),
         _part("What an evening buys", "evening", _grid, "benchmarks/evening.md"),
         _part("What up to three hours buy", "night", _grid, "benchmarks/night.md"),
-        _part("Which switches matter", "ablation", _switches, "benchmarks/ablation.md"),
         _part("With a pretrained network", "pretrained", _grid, "benchmarks/pretrained.md"),
+    ]
+    return "\n".join(parts)
+
+
+def cost() -> str:
+    """Return the page on time and memory."""
+    parts = [
+        COST_HEAD,
+        _part("A training step", "step", _step, "benchmarks/step.md"),
         _part("Memory of a run on CIFAR-10", "memory", memory, None),
         _part("Large folders", "folders", _folders, None),
         _part("Buildings cropped from a large image", "mapping", _mapping, None),
     ]
     return "\n".join(parts)
+
+
+def laboratory() -> str:
+    """Return the page on what was tried."""
+    parts = [
+        LABORATORY_HEAD,
+        f"## Fewer steps\n\n{CHOICE}",
+        _part("Which switches matter", "ablation", _switches, "benchmarks/ablation.md"),
+        f"## Cheaper steps\n\n{STEP_LEARNED}",
+    ]
+    return "\n".join(parts)
+
+
+PAGES = {"results.md": results, "cost.md": cost, "laboratory.md": laboratory}
 
 
 def _part(title: str, name: str, words: Any, more: str | None) -> str:  # noqa: ANN401
@@ -272,15 +313,13 @@ def _measured(name: str) -> Content | None:
 
 
 def _step(content: Content) -> str:
-    tables = step.tables(content).replace("\n## ", "\n### ")
-    return f"{tables}\n### What helped\n\n{STEP_LEARNED}"
+    return step.tables(content).replace("\n## ", "\n### ")
 
 
-def _budget(content: Content) -> str:
+def _goals(content: Content) -> str:
     by_preset = {preset: _measured(study.name) for preset, study in STUDIES.items()}
     known = {preset: one for preset, one in by_preset.items() if one is not None}
-    parts = [BUDGET_WORDS, goals(known), _grid(content), "", LIMITS, upper_bounds(known), CHOICE]
-    return "\n".join(parts)
+    return "\n".join([goals(known), BUDGET_WORDS, LIMITS, upper_bounds(known)])
 
 
 def _grid(content: Content) -> str:

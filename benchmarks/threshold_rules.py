@@ -28,7 +28,7 @@ from benchmarks.tables import NOTHING, markdown
 from onesided.core.errors import DataNotFound, OnesidedError
 from onesided.metrics.threshold_rules import NoThreshold, lee_liu_threshold, prior_threshold
 from onesided.metrics.truth import truth_metrics
-from onesided.priors import bbe
+from onesided.priors import bbe, binormal
 from onesided.priors import elkan_noto as elkan_noto_prior
 from onesided.storage.atomic import read_json, write_json, write_text
 
@@ -44,6 +44,8 @@ RULES = {
     "lee-liu": "Lee-Liu",
     "elkan-noto-ranks": "Elkan-Noto, by ranks",
     "both": "BBE and Elkan-Noto by ranks",
+    "bell-curves": "two bell curves",
+    "median": "median of three",
     "true-prior": "true prior",
     "best": "best F1",
 }
@@ -55,8 +57,10 @@ WORDS = (
     "for the labelled positives that are not in U (benchmarks/panel_rows.py derives it). **BBE "
     "prior**: the top share of U that best bin estimation gives. **Lee-Liu**: the maximum of "
     "r^2 / s. **By ranks**: the share that Elkan and Noto's cut calls after a scaling of ranks. "
-    "**Both**: the geometric mean of that share and BBE's, which `auto` uses. The last "
-    "two columns *need the truth*: the top share of the true prior, and the best "
+    "**BBE and Elkan-Noto by ranks**: the geometric mean of that share and BBE's. **Two bell "
+    "curves**: the prior of the binormal model (priors/binormal.py). **Median of three**: the "
+    "middle one of BBE, Elkan-Noto by ranks and the bell curves, which `auto` uses. The last two "
+    "columns *need the truth*: the top share of the true prior, and the best "
     "F1 that any threshold has. Bold is the best rule without the truth."
 )
 
@@ -118,6 +122,8 @@ def decisions(positive: np.ndarray, pool: np.ndarray, truth: np.ndarray) -> dict
     scaled = scaling(positive), scaling(pool)
     best_bins = bbe(positive, pool, resamples=1).value
     by_ranks = max(elkan_noto_prior(positive, pool, resamples=1).value, 1 / len(pool))
+    curves = binormal(positive, pool).value
+    median = float(np.median([best_bins, by_ranks, curves]))
     rules: dict[str, Callable[[], np.ndarray]] = {
         "elkan-noto": lambda: elkan_noto(positive, pool),
         "elkan-noto-scaled": lambda: elkan_noto(*scaled),
@@ -126,6 +132,8 @@ def decisions(positive: np.ndarray, pool: np.ndarray, truth: np.ndarray) -> dict
         "lee-liu": lambda: pool > lee_liu_threshold(positive, pool),
         "elkan-noto-ranks": lambda: pool > prior_threshold(pool, by_ranks),
         "both": lambda: pool > prior_threshold(pool, float(np.sqrt(by_ranks * best_bins))),
+        "bell-curves": lambda: pool > prior_threshold(pool, curves),
+        "median": lambda: pool > prior_threshold(pool, median),
         "true-prior": lambda: pool > prior_threshold(pool, float(truth.mean())),
         "best": lambda: pool > best_threshold(pool, truth),
     }
