@@ -5,8 +5,8 @@ contents that change, and what is flushed. `crash_states` replays it. A content 
 sure once its file was flushed, and a name once its folder was. Before that any part may be there:
 
 - of several names, any subset, as long as a name's own changes are in order;
-- of a content, the old one, the new one, or the first half of it; where it was appended, the old one
-  and the first half of what was added.
+- of a content, the old one, the new one, or the first half of it; where something was appended,
+  the old one and the first half of what was added.
 
 Real disks do less: most keep the order of names. What survives here survives there.
 """
