@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from onesided.nets import folded
-from onesided.nets.efficientnet import EfficientNetLite0, _convolution, _rectified
+from onesided.nets.efficientnet import EfficientNetLite0, Layers, _convolution, _rectified
 from onesided.nets.folded import FoldedConvolution, batch_of, few_images
 from onesided.nets.standardise import Standardise
 
@@ -48,10 +48,13 @@ def test_a_folded_convolution_is_the_three_layers_one_after_the_other(
 
 @pytest.mark.usefixtures("build")
 @pytest.mark.parametrize("size", [(32, 32), (33, 47), (64, 40)])
+@pytest.mark.parametrize("layers", ["last", "several"])
 @torch.no_grad()
-def test_the_folded_network_has_the_features_of_the_network(size: tuple[int, int]) -> None:
+def test_the_folded_network_has_the_features_of_the_network(
+    size: tuple[int, int], layers: Layers
+) -> None:
     torch.manual_seed(0)
-    network = EfficientNetLite0(Standardise([0.4] * 3, [0.2] * 3), size=size)
+    network = EfficientNetLite0(Standardise([0.4] * 3, [0.2] * 3), size=size, layers=layers)
     trained(network)
     images = torch.rand(5, 3, 20, 20)
     found, expected = network.inference().features(images), network(images)

@@ -31,6 +31,7 @@ from onesided.core.errors import ConfigError, ContractError
 from onesided.nets.efficientnet import (
     BLOCKS,
     EfficientNetLite0,
+    Layers,
     channels_in_words,
     from_published,
     working_size,
@@ -82,6 +83,10 @@ class BackboneConfig(Config):
     Features are computed once, so this takes minutes without a GPU."""
     resize: int = Field(default=0, ge=0, le=1024)
     """Shorter side to which efficientnet_lite0 resizes images; 0 chooses by their size."""
+    layers: Layers = "last"
+    """Whose averages are the features of a frozen efficientnet_lite0: last, the published ones, or
+    several: also mean and deviation of three stages in the middle, which see texture where the
+    last sees objects. A search without --backbone takes several."""
     tune: int = Field(default=0, ge=0, le=BLOCKS)
     """How many of the last blocks of a pretrained efficientnet_lite0 learn, at a tenth of the
     learning rate; all before them stays as it is. 0: everything learns, unless freeze is set."""
@@ -162,6 +167,11 @@ class BackboneConfig(Config):
             raise ValueError(
                 "pair is for a frozen backbone, and this one learns; add --freeze or leave it out"
             )
+        if self.layers != "last" and not (self.freeze and self.name == "efficientnet_lite0"):
+            raise ValueError(
+                f"layers = {self.layers} is for a frozen efficientnet_lite0; add --backbone "
+                "efficientnet_lite0 --freeze, or leave it out"
+            )
         if self.tune and self.freeze:
             raise ValueError(
                 f"freeze lets no block of the backbone learn, and tune = {self.tune} lets some; "
@@ -197,7 +207,8 @@ class BackboneConfig(Config):
 
     def tuned(self, blocks: int) -> "BackboneConfig":
         """Return the same pretrained network, of which so many last blocks learn on images."""
-        return self.model_copy(update={"freeze": False, "tune": blocks, "views": 0, "pair": False})
+        learning = {"freeze": False, "tune": blocks, "views": 0, "pair": False, "layers": "last"}
+        return self.model_copy(update=learning)
 
     def for_samples(self, sample_shape: Sequence[int]) -> "BackboneConfig":
         """Return these settings as a model file keeps them: what was chosen is written out.
@@ -220,8 +231,8 @@ class BackboneConfig(Config):
         """
         settings = self.model_dump(mode="json")
         del settings["content"]
-        for key in ("tune", "views", "pair"):
-            if not settings[key]:
+        for key, unused in (("tune", 0), ("views", 0), ("pair", False), ("layers", "last")):
+            if settings[key] == unused:
                 del settings[key]
         if is_external(self.name):
             kind = self.name.partition(":")[0]
@@ -243,6 +254,8 @@ class BackboneConfig(Config):
         if self.name == "efficientnet_lite0" and len(sample_shape) == 3:
             height, width = working_size(sample_shape[1], sample_shape[2], self.resize)
             words += f" at {height}x{width} pixels{channels_in_words(channels)}"
+        if self.layers == "several":
+            words += ", features of its last and of three middle layers"
         if is_external(self.name):
             network = load_network(self.name)
             height, width = network.size
@@ -323,7 +336,7 @@ def _construct(
         )
     if name == "efficientnet_lite0":
         size = working_size(shape[1], shape[2], config.resize)
-        return EfficientNetLite0(standardise, size=size, tuned=config.tune)
+        return EfficientNetLite0(standardise, size=size, tuned=config.tune, layers=config.layers)
     if name == "small":
         return SmallNetwork(
             standardise,

@@ -9,7 +9,9 @@ Differs: no dropout and no stochastic depth, which draw from the global generato
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -40,6 +42,11 @@ STAGES = (
 MEAN, STD = 127 / 255, 128 / 255
 SMALLEST, LARGEST = 96, 224
 BLOCKS = sum(repeats for repeats, *_ in STAGES)
+Layers = Literal["last", "several"]
+MIDDLE = (3, 4, 5)
+"""Stages whose maps are features too with layers "several". The last layer knows the objects of
+ImageNet; these know texture, edges and parts, which is what tells satellite images, materials or
+X-rays apart. Mean and deviation: how much of it there is, and how unevenly."""
 TUNED_PACE = 0.1
 """Factor of the learning rate of pretrained blocks: a new head needs large steps, they do not."""
 
@@ -103,11 +110,20 @@ class EfficientNetLite0(Backbone):
         size: Height and width to which images are resized first; see `working_size`.
         tuned: How many of the last blocks learn, with the last convolution, and slowly; all before
             them stays as it is, BatchNorm's statistics too. 0: everything learns.
+        layers: Whose maps are averaged: the last one's, or also those of the stages `MIDDLE`.
     """
 
-    def __init__(self, standardise: Standardise, *, size: tuple[int, int], tuned: int = 0) -> None:
-        super().__init__(standardise, width=FEATURES)
-        self.size, self.tuned = size, tuned
+    def __init__(
+        self,
+        standardise: Standardise,
+        *,
+        size: tuple[int, int],
+        tuned: int = 0,
+        layers: Layers = "last",
+    ) -> None:
+        middle = middle_blocks() if layers == "several" else {}
+        super().__init__(standardise, width=FEATURES + 2 * sum(middle.values()))
+        self.size, self.tuned, self.seen = size, tuned, tuple(middle)
         self.stem = _rectified(standardise.channels, STEM, kernel=3, stride=2)
         blocks: list[nn.Module] = []
         channels = STEM
@@ -139,15 +155,18 @@ class EfficientNetLite0(Backbone):
         """Return the parts that never change."""
         return [self.stem, *list(self.blocks)[: BLOCKS - self.tuned]] if self.tuned else []
 
-    def features(self, samples: Float[Tensor, "b c h w"]) -> Float[Tensor, "b 1280"]:
-        """Return the spatial mean of the last layer, each feature between 0 and 6."""
+    def features(self, samples: Float[Tensor, "b c h w"]) -> Float[Tensor, "b width"]:
+        """Return the spatial mean of the last layer, each feature between 0 and 6.
+
+        With several layers their means and deviations follow, from the first of them to the last.
+        """
         # Channels last nearly doubles the speed of thin convolutions on CPUs.
         resized = resize(samples, self.size).contiguous(memory_format=torch.channels_last)
-        return global_average(self.head(self.blocks(self.stem(resized))))
+        return _pooled([*self.blocks, self.head], self.stem(resized), self.seen)
 
     def extra_repr(self) -> str:
-        """Return the working size, which decides features and is no weight."""
-        return f"size={self.size}"
+        """Return what decides features and is no weight: the working size, several layers."""
+        return f"size={self.size}{', layers=several' if self.seen else ''}"
 
     def inference(self) -> Inference:
         """Return the same features on a CPU, faster; elsewhere those of the network as it is."""
@@ -206,20 +225,41 @@ class FoldedEfficientNet:
             blocks.append(FoldedBlock(layers, has_shortcut=block.has_shortcut))
         self.shallow: list[Layer] = [stem, *blocks[:SHALLOW]]
         self.deep: list[Layer] = [*blocks[SHALLOW:], FoldedConvolution(network.head, size, many)]
+        self.seen = [number - SHALLOW for number in network.seen]
 
-    def __call__(self, samples: Maps) -> Float[Tensor, "b 1280"]:
+    def __call__(self, samples: Maps) -> Float[Tensor, "b width"]:
         """Return one feature vector per image in [0, 1]."""
         # First the memory format: resizing is faster with channels last.
         images = self.standardise(samples.contiguous(memory_format=torch.channels_last))
         resized = resize(images, self.size).contiguous(memory_format=torch.channels_last)
         maps = torch.cat([_through(self.shallow, few) for few in torch.split(resized, self.few)])
-        return global_average(_through(self.deep, maps))
+        return _pooled(self.deep, maps, self.seen)
 
 
 def _through(layers: Sequence[Layer], maps: Maps) -> NextMaps:
     for layer in layers:
         maps = layer(maps)
     return maps
+
+
+def middle_blocks() -> dict[int, int]:
+    """Return the last block of each stage of `MIDDLE`, with its channels."""
+    ends = accumulate(repeats for repeats, *_ in STAGES)
+    last = {stage: end - 1 for stage, end in enumerate(ends)}
+    return {last[stage]: STAGES[stage][-1] for stage in MIDDLE}
+
+
+def _pooled(layers: Iterable[Layer], maps: Maps, seen: Container[int]) -> Float[Tensor, "b width"]:
+    """Return the mean of what the layers make of the maps, and mean and deviation on the way."""
+    on_the_way: list[Tensor] = []
+    for number, layer in enumerate(layers):
+        maps = layer(maps)
+        if number in seen:
+            mean = global_average(maps)
+            spread = global_average((maps - mean[:, :, None, None]).square())
+            on_the_way += [mean, spread.sqrt()]
+    last = global_average(maps)
+    return torch.cat([last, *on_the_way], dim=1) if on_the_way else last
 
 
 def resize(

@@ -44,7 +44,11 @@ def test_the_preset_says_how_long(preset: str, minutes: float) -> None:
 
 def test_images_are_seen_by_a_frozen_pretrained_backbone() -> None:
     backbone = planned(amount=IMAGES).backbone
-    assert (backbone.name, backbone.freeze) == ("efficientnet_lite0", True)
+    assert (backbone.name, backbone.freeze, backbone.layers) == (
+        "efficientnet_lite0",
+        True,
+        "several",
+    )
 
 
 @pytest.mark.parametrize("amount", [IMAGES, VECTORS])
