@@ -102,9 +102,9 @@ changes here are overwritten. -->
 # What middle layers are worth
 
 The default on [images of the panel](panel.md#data-sets), with features of the last layer of
-EfficientNet-Lite0 alone (`backbone.layers = "last"`), and with mean and deviation of three stages in
-the middle beside them (`"several"`, what a search takes). Figures on the unlabelled pool in percent,
-by its true classes, which chose nothing. {content["claim"]}
+EfficientNet-Lite0 alone (`backbone.layers = "last"`), and with mean and deviation of three stages
+in the middle beside them (`"several"`, what a search takes). Figures on the unlabelled pool in
+percent, by its true classes, which chose nothing. {content["claim"]}
 
 {markdown(head, lines)}
 
