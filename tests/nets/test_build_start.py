@@ -69,6 +69,8 @@ def test_a_backbone_without_weights_cannot_be_frozen() -> None:
         ({"name": "resnet18", "weights": "pretrained"}, "no published weights for resnet18"),
         ({"name": "small", "resize": 64}, "resize is a setting of efficientnet_lite0"),
         ({"name": "efficientnet_lite0", "width": 2}, "efficientnet_lite0 is the published"),
+        ({"name": "efficientnet_lite0", "layers": "several"}, "for a frozen efficientnet_lite0"),
+        ({"name": "resnet18", "layers": "several"}, "for a frozen efficientnet_lite0"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(
@@ -76,6 +78,12 @@ def test_settings_that_do_not_go_together_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         BackboneConfig.from_settings(settings)
+
+
+def test_several_layers_are_refused_where_a_choice_takes_another_network() -> None:
+    for shape in ((3, 8, 8), (5,)):
+        with pytest.raises(ConfigError, match="for a frozen efficientnet_lite0"):
+            build({"layers": "several"}, shape)
 
 
 def test_runs_without_given_weights_keep_the_identity_they_always_had() -> None:
@@ -109,6 +117,11 @@ def test_what_is_left_to_choice_is_written_down() -> None:
         (
             {"name": "efficientnet_lite0", "freeze": True},
             "efficientnet_lite0 with weights of ImageNet at 96x96 pixels, frozen under a head",
+        ),
+        (
+            {"name": "efficientnet_lite0", "freeze": True, "layers": "several"},
+            "efficientnet_lite0 with weights of ImageNet at 96x96 pixels, features of its last and "
+            "of three middle layers, frozen under a head",
         ),
     ],
 )

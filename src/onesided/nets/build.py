@@ -60,6 +60,10 @@ from onesided.nets.standardise import Backbone, Normalisation, Numbers, Standard
 SMALLEST_SIDE = 4
 NAMES = ("auto", "small", "resnet18", "resnet34", "mlp", "efficientnet_lite0")
 
+SEVERAL_LAYERS = (
+    "layers = several is for a frozen efficientnet_lite0; add --backbone efficientnet_lite0 "
+    "--freeze, or leave it out"
+)
 # All threads share the global generator: only one at a time may change its state.
 _global_generator = threading.RLock()
 
@@ -167,11 +171,9 @@ class BackboneConfig(Config):
             raise ValueError(
                 "pair is for a frozen backbone, and this one learns; add --freeze or leave it out"
             )
-        if self.layers != "last" and not (self.freeze and self.name == "efficientnet_lite0"):
-            raise ValueError(
-                f"layers = {self.layers} is for a frozen efficientnet_lite0; add --backbone "
-                "efficientnet_lite0 --freeze, or leave it out"
-            )
+        frozen = self.name == "efficientnet_lite0" and self.freeze
+        if self.layers != "last" and not (frozen or self.name == "auto"):  # a search freezes it
+            raise ValueError(SEVERAL_LAYERS)
         if self.tune and self.freeze:
             raise ValueError(
                 f"freeze lets no block of the backbone learn, and tune = {self.tune} lets some; "
@@ -325,6 +327,8 @@ def _construct(
 ) -> Backbone:
     is_image = len(shape) == 3
     name = config.name if config.name != "auto" else ("small" if is_image else "mlp")
+    if config.layers != "last" and name != "efficientnet_lite0":
+        raise ConfigError(f"backbone.{SEVERAL_LAYERS}.")
     if name == "mlp":
         hidden = max(8, round(256 * config.width))
         pixels = prod(shape[1:])
