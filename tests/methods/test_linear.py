@@ -81,6 +81,20 @@ def test_a_common_scale_keeps_the_ratio_of_spreads() -> None:
     assert scales["common"] == pytest.approx(np.full(WIDTH, np.sqrt((centred**2).mean())), rel=1e-5)
 
 
+@pytest.mark.parametrize("scaling", ["each", "common"])
+def test_the_first_numbers_alone_are_a_model_of_them_with_weights_of_zero(scaling: str) -> None:
+    data, penalty, first = clouds(), 0.1, WIDTH - 2
+    settings = {"penalty": penalty, "scaling": scaling}
+    whole = Linear(LinearConfig.from_settings(settings | {"first": first}), WIDTH)
+    narrow = Linear(LinearConfig.from_settings(settings), first)
+    whole.fit(data.features, data.labelled, np.random.default_rng(0))
+    narrow.fit(data.features[:, :first], data.labelled, np.random.default_rng(0))
+    expected = narrow.scores(data.features[:, :first])
+    assert whole.scores(data.features) == pytest.approx(expected, abs=1e-9)
+    assert whole.numbers is not None
+    assert not whole.numbers["weight"][first:].any()
+
+
 def test_a_constant_feature_is_only_shifted() -> None:
     data = clouds()
     features = data.features.copy()

@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import torch
 from jaxtyping import Float64
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from torch import Tensor
 
 from onesided.core.batch import DataFacts
@@ -67,6 +67,9 @@ class LinearConfig(MethodConfig):
     scaling: Literal["each", "common"] = "each"
     """Whether every feature is divided by its own spread, or all by the same number. Features
     that have a common scale, such as weights of words, lose it by the first."""
+    first: int = Field(default=0, ge=0)
+    """How many of the first numbers of a sample are used; 0: all. A search tries the last layer of
+    a pretrained network alone, which comes first among the features of several."""
     passes: Literal[1, 2] = 1
     """2 fits a second time, with the likely positives of U taken as positives: as many as the
     estimated prior says, by out-of-fold scores of the first pass."""
@@ -176,19 +179,23 @@ class Linear:
     def _fitted(self, data: TrainingRows, penalty: float) -> dict[str, np.ndarray]:
         from sklearn.linear_model import LogisticRegression  # a second to import
 
-        rows, weights = data.features, data.balanced()
+        used = slice(self.config.first or None)
+        rows, weights = data.features[:, used], data.balanced()
         # Known negatives count beside P and U, whose mean loss the penalty is weighed against.
         size = len(rows) if data.negative is None else int((~data.negative).sum())
-        centre, scale = _scales(rows) if self.given is None else self.given
+        given = None if self.given is None else tuple(each[used] for each in self.given)
+        centre, scale = _scales(rows) if given is None else given
         if self.config.scaling == "common":
             scale = np.full_like(scale, _common(rows, centre))
         model = LogisticRegression(C=1 / (penalty * size), max_iter=MOST_ITERATIONS)
         standard = ((rows - centre) / scale).astype(np.float32)
         model.fit(standard, data.labelled, sample_weight=weights)
+        # What is not used weighs nothing, so that scores, files and exports need not know of it.
+        unused = (0, self.width - rows.shape[1])
         return {
-            "centre": centre,
-            "scale": scale,
-            "weight": model.coef_[0].astype(np.float64),
+            "centre": np.pad(centre, unused),
+            "scale": np.pad(scale, unused, constant_values=1.0),
+            "weight": np.pad(model.coef_[0].astype(np.float64), unused),
             "bias": model.intercept_.astype(np.float64),
         }
 

@@ -23,6 +23,14 @@ def first(side: int, *, freeze: bool = True) -> list[Candidate]:
     return Menu(config, amount, amount, 1280, 5).first()
 
 
+def test_of_several_layers_the_last_is_tried_alone() -> None:
+    config = plan_run({"data": {"name": "digits"}, "method": {"name": "auto"}}, "quick").checked
+    amount = Amount(840, 40, pixels=64)
+    names = {one.name for one in Menu(config, amount, amount, 2048, 5).first()}
+    assert {"linear-1", "linear-1-last", "linear-1-common-last"} <= names
+    assert not any(one.name.endswith("-last") for one in first(8)), "it has one layer only"
+
+
 def pixel_forest(candidates: list[Candidate]) -> Candidate | None:
     return next((one for one in candidates if one.name == "forest-pixels"), None)
 

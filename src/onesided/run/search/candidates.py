@@ -16,7 +16,7 @@ from onesided.methods.average import AverageConfig
 from onesided.methods.base import MethodConfig
 from onesided.methods.forest import BoostingConfig, ForestConfig
 from onesided.methods.linear import PENALTIES, LinearConfig
-from onesided.nets.efficientnet import SMALLEST, working_size
+from onesided.nets.efficientnet import FEATURES, SMALLEST, working_size
 from onesided.run.config import RunConfig
 from onesided.run.presets import Amount, short_run, steps_of
 
@@ -44,6 +44,7 @@ CHANNELS, MOST_PIXELS = 3, 3072
 """Images of at most 32 x 32 pixels of three colours are also tried as they are."""
 SCALINGS: tuple[Literal["each", "common"], ...] = ("each", "common")
 COMMON = ", features on one scale"
+LAST, OF_LAST = "-last", " of the last layer"
 STEPS = ((5.0, 0), (60.0, 1500), (float("inf"), 4000))
 """Training steps of a network by the minutes of the search; in five minutes none is tried, for
 models that take seconds are as good on most data."""
@@ -117,13 +118,15 @@ class Menu:
         fit = 2.5e-8 * rows * width + 0.01
         path = [
             self._direct(
-                f"linear-{penalty:g}{'' if scaling == 'each' else '-common'}",
+                f"linear-{penalty:g}{'' if scaling == 'each' else '-common'}{LAST * bool(first)}",
                 "linear",
-                LinearConfig(penalty=penalty, scaling=scaling),
-                f"a linear model, penalty {penalty:g}{COMMON if scaling == 'common' else ''}",
+                LinearConfig(penalty=penalty, scaling=scaling, first=first),
+                f"a linear model{OF_LAST if first else ''}, penalty {penalty:g}"
+                f"{COMMON if scaling == 'common' else ''}",
                 seconds=fit,
                 rank=number / 100,
             )
+            for first in self._first_numbers()
             for scaling in SCALINGS
             for number, penalty in enumerate(PENALTIES)
         ]
@@ -144,6 +147,15 @@ class Menu:
             rank=3,
         )
         return self._affordable([*path, forest, boosting, *self._pixels()])
+
+    def _first_numbers(self) -> tuple[int, ...]:
+        """Return which parts of the features linear models take: all, and the last layer's alone.
+
+        Texture tells satellite images apart; among photographs of things it is mostly noise.
+        """
+        backbone = self.config.backbone
+        several = self.amount.images and backbone.layers == "several" and not backbone.pair
+        return (0, FEATURES) if several else (0,)
 
     def _pixels(self) -> list[Candidate]:
         """Return a forest on the pixels of small images.
