@@ -39,7 +39,9 @@ def places(curve: Calibration) -> np.ndarray:
     """Return the corners, their neighbours on either side, both ends, and all between."""
     corners = np.array(curve.scores)
     near = [corners, np.nextafter(corners, 2), np.nextafter(corners, -1)]
-    return np.clip(np.concatenate([*near, [0, 1], np.linspace(0, 1, 50)]), 0, 1)
+    every = np.concatenate([*near, [0, 1], np.linspace(0, 1, 50)])
+    inside: np.ndarray = np.clip(every, 0, 1)
+    return inside
 
 
 @settings(max_examples=60, deadline=None)
