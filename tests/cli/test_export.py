@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,10 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.cli.command import assert_refused, call
+from onesided.engine.exported import load_exported
+from tests.cli.command import assert_refused, call, unlisted
+
+NAMES = ("model.onnx", "small.onnx")
 
 WITHOUT_TORCH = """
 import sys
@@ -59,6 +63,43 @@ def test_a_process_that_cannot_import_torch_ranks_as_the_run_does(
     for item, (score, decision) in one.items():
         assert two[item][0] == pytest.approx(score, abs=1e-4)
         assert two[item][1] == decision
+
+
+def with_curve(run: Path, copy: Path) -> Path:
+    """Return a copy of a run whose model gives probabilities, as those of `auto` do."""
+    shutil.copytree(run, copy)
+    path = copy / "model.json"
+    scores = [0.1, 0.4, 0.6, 0.9]
+    curve = {"scores": scores, "probabilities": [0, 0.2, 0.2, 0.9], "basis": "prior"}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "calibration": curve}))
+    return unlisted(copy)
+
+
+def test_probabilities_go_along_into_the_file_and_the_ranking(
+    trained: Path, data: Path, tmp_path: Path
+) -> None:
+    run, file, small = with_curve(trained, tmp_path / "run"), *map(tmp_path.joinpath, NAMES)
+    assert "with probabilities" in call("export", run, "-o", file).out
+    outcome = call("export", run, "-o", small, "--int8", "--sample", data / "U", "--json")
+    about = json.loads(outcome.out)
+    assert about["probability"]
+    assert 0 < about["loss"]["probability"] < 0.4
+    assert "probabilities by" in load_exported(small).facts.notes[0]
+    found = {}
+    for model in (run, file, small):
+        output = tmp_path / f"{model.stem}.csv"
+        assert call("rank", model, data / "U", "-o", output).exit_code == 0
+        with output.open(newline="") as rows:
+            found[model] = {row["item"]: row for row in csv.DictReader(rows)}
+    curve = load_exported(file).facts.calibration
+    assert curve is not None
+    for item, row in found[run].items():
+        assert float(found[file][item]["probability"]) == pytest.approx(
+            float(row["probability"]), abs=1e-4
+        )
+        rounded = found[small][item]
+        score = np.array([float(rounded["score"])])
+        assert float(rounded["probability"]) == pytest.approx(curve.of(score)[0], abs=1e-5)
 
 
 def test_a_table_of_numbers_is_ranked_by_the_exported_file(tmp_path: Path) -> None:
@@ -127,6 +168,12 @@ def test_files_that_are_no_exported_models_are_refused(
     garbage = tmp_path / "garbage.onnx"
     garbage.write_bytes(exported.read_bytes()[:2000])
     assert_refused(call("rank", garbage, data / "U"), "onnxruntime cannot read")
+    bits = bytearray(exported.read_bytes())
+    bits[len(bits) // 2] ^= 4
+    (tmp_path / "flipped.onnx").write_bytes(bits)
+    assert_refused(
+        call("rank", tmp_path / "flipped.onnx", data / "U"), "is damaged, or was changed"
+    )
     other = onnx.load(exported)
     del other.metadata_props[:]
     onnx.save(other, tmp_path / "other.onnx")

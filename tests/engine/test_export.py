@@ -1,6 +1,7 @@
 """Exported files give the model's scores: every method, every backbone, every kind of sample."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,14 @@ from onesided.core.errors import ConfigError, ContractError
 from onesided.core.rng import generator
 from onesided.data.problem.dataset import PUSplit
 from onesided.engine.export import (
+    Curve,
     Model,
     build_graph,
     check_equal,
     check_exportable,
     deepness_metadata,
     export_torch,
+    probes_of,
     traced,
     verify,
 )
@@ -33,6 +36,7 @@ from onesided.engine.predict import Predictor
 from onesided.methods import METHODS
 from onesided.methods.bagging import Bagging
 from onesided.methods.base import GradientMethod
+from onesided.metrics.calibration import Calibration
 from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights, seeded
 from onesided.nets.pair import PairBackbone
 from onesided.nets.standardise import Backbone
@@ -41,6 +45,10 @@ from tests.contract.cases import CASES, Case, build, toy_split, train
 from tests.nets.test_external import saved
 
 CPU = torch.device("cpu")
+CURVE = Calibration(
+    scores=(0.1, 0.3, 0.45, 0.46, 0.9), probabilities=(0.0, 0.05, 0.05, 0.6, 0.97), basis="prior"
+)
+"""Two steps with a cliff between them, and ends that scores lie beyond."""
 
 
 def described(case: Case, shape: tuple[int, ...], **changes: Any) -> ModelDescription:  # noqa: ANN401
@@ -94,7 +102,7 @@ def ways_to_classify() -> list[Case]:
 def test_every_method_is_exported_with_its_scores(
     case: Case, split: PUSplit, tmp_path: Path
 ) -> None:
-    predictor = trained(case, split)
+    predictor = replace(trained(case, split), calibration=CURVE)
     model = Model(predictor, described(case, split.sample_shape, threshold=0.4), "id")
     check_exportable(model)
     path = written(model, tmp_path / "model.onnx")
@@ -107,6 +115,10 @@ def test_every_method_is_exported_with_its_scores(
     decided = exported.run(images, "decision")
     np.testing.assert_array_equal(decided, found > 0.4)
     assert exported.run(images, "threshold") == 0.4
+    likely = exported.run(images, "probability")
+    np.testing.assert_allclose(likely, CURVE.of(predictor.scores(images)), atol=1e-4)
+    np.testing.assert_allclose(likely, CURVE.of(found), atol=1e-12)
+    assert exported.facts.calibration == CURVE
 
 
 def test_items_that_bagging_was_trained_on_are_as_new_ones_and_the_file_says_so(
@@ -153,8 +165,12 @@ def test_every_network_is_exported_with_its_scores(
     name: str, shape: tuple[int, ...], tmp_path: Path
 ) -> None:
     predictor, about = on_backbone(name, shape)
-    model = Model(predictor, about, "id")
-    assert verify(written(model, tmp_path / "model.onnx"), model) <= 1e-4
+    model = Model(replace(predictor, calibration=CURVE), about, "id")
+    path = written(model, tmp_path / "model.onnx")
+    assert verify(path, model) <= 1e-4
+    exported, probes = load_exported(path), probes_of(about)
+    likely = CURVE.of(predictor.scores(probes))
+    np.testing.assert_allclose(exported.run(probes, "probability"), likely, atol=1e-4)
 
 
 def frozen_backbone(kind: str, folder: Path) -> Backbone:
@@ -184,6 +200,7 @@ def test_the_frozen_backbone_goes_along(kind: str, tmp_path: Path) -> None:
     frozen = frozen_backbone(kind, tmp_path)
     shape = (6 if kind == "pair" else 3, 20, 20)
     predictor, about = on_backbone("mlp", shape, frozen=frozen)
+    predictor = replace(predictor, calibration=CURVE)
     model = Model(predictor, about, "id")
     path = written(model, tmp_path / "model.onnx")
     assert verify(path, model) <= 1e-4
@@ -191,8 +208,11 @@ def test_the_frozen_backbone_goes_along(kind: str, tmp_path: Path) -> None:
     features = torch.from_numpy(images).float() / 255
     with torch.no_grad():
         expected = frozen(features).numpy()
-    found = load_exported(path).run(images, "features")
+    exported = load_exported(path)
+    found = exported.run(images, "features")
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    likely = CURVE.of(predictor.scores(images))
+    np.testing.assert_allclose(exported.run(images, "probability"), likely, atol=1e-4)
 
 
 def test_trees_on_features_are_exported(tmp_path: Path) -> None:
@@ -204,13 +224,25 @@ def test_trees_on_features_are_exported(tmp_path: Path) -> None:
     facts = DataFacts(rows=60, labelled=20, sample_shape=(frozen.width,))
     forest = METHODS["forest"](trees=9).build(facts, frozen)  # type: ignore[call-arg]
     forest.fit(features, np.arange(60) < 20, random)  # type: ignore[operator]
-    predictor = Predictor(forest, CPU, 0.5, frozen)
+    predictor = Predictor(forest, CPU, 0.5, frozen, calibration=CURVE)
     model = Model(predictor, described(Case("forest"), (6, 20, 20)), "id")
     path = written(model, tmp_path / "model.onnx")
     verify(path, model)
     exported = load_exported(path)
     ours = exported.run(images, "features")
-    np.testing.assert_allclose(exported.scores(images), forest.scores(ours), atol=1e-6)  # type: ignore[operator]
+    expected = forest.scores(ours)  # type: ignore[operator]
+    np.testing.assert_allclose(exported.scores(images), expected, atol=1e-6)
+    likely = exported.run(images, "probability")
+    np.testing.assert_allclose(likely, CURVE.of(expected), atol=1e-4)
+
+
+def test_a_model_without_a_curve_has_no_probabilities(split: PUSplit, tmp_path: Path) -> None:
+    model = Model(trained(Case("linear"), split), described(Case("linear"), (3, 8, 8)), "id")
+    path = written(model, tmp_path / "model.onnx")
+    names = [one.name for one in onnx.load(path).graph.output]
+    assert names == ["score", "decision", "threshold"]
+    entry = {one.key: json.loads(one.value) for one in onnx.load(path).metadata_props}
+    assert "calibration" not in entry["onesided"]
 
 
 @settings(max_examples=200)
@@ -253,11 +285,27 @@ def test_a_file_for_deepness_has_what_the_plug_in_reads(tmp_path: Path) -> None:
 
 def test_torch_export_writes_the_same_scores(tmp_path: Path) -> None:
     predictor, about = on_backbone("small", (1, 12, 9))
+    predictor = replace(predictor, calibration=CURVE)
     export_torch(Model(predictor, about, "id"), tmp_path / "model.pt2")
-    images = torch.zeros(5, 1, 12, 9, dtype=torch.uint8)
+    images = torch.from_numpy(probes_of(about))
     found = torch.export.load(tmp_path / "model.pt2").module()(images)
     expected = predictor.scores(images.numpy())
     np.testing.assert_allclose(found["score"].numpy(), expected, atol=1e-6)
+    np.testing.assert_allclose(found["probability"].numpy(), CURVE.of(expected), atol=1e-4)
+
+
+def test_torchs_curve_is_the_models_at_corners_ends_and_between() -> None:
+    corners = np.array(CURVE.scores)
+    scores = np.concatenate([corners, np.nextafter(corners, 0), [0, 1], np.linspace(0, 1, 99)])
+    found = Curve(CURVE)(torch.from_numpy(scores)).numpy()
+    np.testing.assert_allclose(found, CURVE.of(scores), rtol=0, atol=1e-12)
+
+
+def test_torchs_file_of_a_model_without_a_curve_has_no_probabilities(tmp_path: Path) -> None:
+    predictor, about = on_backbone("mlp", (7,))
+    export_torch(Model(predictor, about, "id"), tmp_path / "model.pt2")
+    found = torch.export.load(tmp_path / "model.pt2").module()(torch.zeros(1, 7))
+    assert found.keys() == {"score", "decision"}
 
 
 def test_what_no_graph_holds_is_refused_in_one_sentence(split: PUSplit, tmp_path: Path) -> None:

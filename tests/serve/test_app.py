@@ -5,6 +5,7 @@ import io
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from starlette.testclient import TestClient
 
 from onesided.core.errors import ConfigError, DataNotFound
 from onesided.jobs.serve import is_loopback, read_token
+from onesided.metrics.calibration import Calibration
 from onesided.run.opened import Opened
 from onesided.serve.app import Limits, build_app
 from onesided.serve.batching import Batcher, Busy
@@ -37,6 +39,8 @@ def model(shape: tuple[int, ...], names: tuple[str, ...] = ()) -> Opened:
 
 
 ROWS, IMAGES = model((2,), ("a", "b")), model((3, 8, 8))
+CURVE = Calibration(scores=(0.4, 0.6, 0.9), probabilities=(0.1, 0.1, 0.8), basis="prior")
+LIKELY = replace(ROWS, calibration=CURVE)
 
 
 @pytest.fixture
@@ -65,6 +69,18 @@ def test_rows_get_score_decision_threshold_and_the_models_id(rows: TestClient) -
     assert scores == pytest.approx(mean_of(np.array([[1, 2], [-3, 0], [1, 2]])))
     decisions = [one["decision"] for one in found["results"]]
     assert decisions == ["positive", "negative", "positive"]
+
+
+def test_a_model_with_a_curve_gives_probabilities_and_others_give_none(rows: TestClient) -> None:
+    body = {"rows": [[1, 2], [-3, 0], [0, 0]]}
+    plain = rows.post("/score", json=body).json()["results"]
+    with TestClient(build_app(LIKELY, Limits())) as client:
+        results = client.post("/score", json=body).json()["results"]
+    scores = np.array([one["score"] for one in plain])
+    np.testing.assert_allclose([one["probability"] for one in results], CURVE.of(scores))
+    for one in results:
+        del one["probability"]
+    assert results == plain
 
 
 def test_an_image_is_read_as_rank_reads_it(images: TestClient) -> None:
@@ -190,7 +206,7 @@ def test_a_model_that_fails_fails_one_request_and_not_the_next() -> None:
         assert client.post("/score", json={"rows": [[1, 2]]}).status_code == 200
 
 
-row_api = schemathesis.openapi.from_asgi("/openapi.json", build_app(ROWS, Limits()))
+row_api = schemathesis.openapi.from_asgi("/openapi.json", build_app(LIKELY, Limits()))
 image_api = schemathesis.openapi.from_asgi("/openapi.json", build_app(IMAGES, Limits()))
 FEW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 

@@ -32,8 +32,8 @@ def export(
 ) -> None:
     """Write a trained model as one file that other programs run.
 
-    Preprocessing, frozen backbone, score, threshold and decision are inside. The file is run once,
-    and kept only if its scores are the model's.
+    Preprocessing, frozen backbone, score, probability, threshold and decision are inside. The file
+    is run once, and kept only if its scores are the model's.
 
     Example: onesided export runs/quake -o quake.onnx
     """
@@ -57,9 +57,11 @@ def export(
     if as_json:
         loss = None if found.loss is None else vars(found.loss)
         about = {"output": str(found.output), "bytes": found.bytes, "loss": loss}
-        print_json(about | {"difference": found.difference, "notes": list(found.notes)})
+        about |= {"difference": found.difference, "notes": list(found.notes)}
+        print_json(about | {"probability": found.probability})
         return
     checked = ""
     if found.difference is not None:
         checked = f", scores equal to the model's within {max(found.difference, 1e-9):.1g}"
-    say(f"{found.bytes / 1e6:.2g} MB{checked}: {output}")
+    likely = ", with probabilities" if found.probability else ""
+    say(f"{found.bytes / 1e6:.2g} MB{likely}{checked}: {output}")

@@ -1,8 +1,9 @@
 """A trained model as one file that other programs run: an ONNX graph, or torch.export's.
 
 The graph takes what the model takes (uint8 images of its size, or vectors), and holds all that
-follows: preprocessing, frozen backbone, network or trees, score, threshold, decision. Every file is
-run once before it gets its name, and its scores are compared with the model's.
+follows: preprocessing, frozen backbone, network or trees, score, probability where the model has a
+curve, threshold, decision. Every file is run once before it gets its name, and its scores are
+compared with the model's.
 """
 
 import logging
@@ -24,6 +25,7 @@ from onesided.engine.exported import (
     DECISION,
     FACTS,
     FEATURES,
+    PROBABILITY,
     SAMPLES,
     SCORE,
     THRESHOLD,
@@ -37,6 +39,7 @@ from onesided.engine.predict import Predictor
 from onesided.engine.sweep import features_of
 from onesided.methods.base import GradientMethod
 from onesided.methods.graph import ExpressibleMethod, Value
+from onesided.metrics.calibration import ORDER, Calibration
 from onesided.nets.external import ExternalBackbone
 from onesided.nets.pair import PairBackbone
 from onesided.nets.standardise import Backbone
@@ -68,6 +71,7 @@ class Model:
             feature_names=about.feature_names,
             threshold=self.predictor.threshold,
             model_id=self.identity,
+            calibration=self.predictor.calibration,
         )
 
 
@@ -111,10 +115,17 @@ def build_graph(model: Model, output: Output, extra: Mapping[str, object]) -> tu
     else:
         limit = graph.constant(predictor.threshold)
         graph.output(score, SCORE, np.float64, (BATCH,))
+        if predictor.calibration is not None:
+            probability = _probability(graph, score, predictor.calibration)
+            graph.output(probability, PROBABILITY, np.float64, (BATCH,))
         graph.output(graph.add("Greater", score, limit), DECISION, np.bool_, (BATCH,))
         graph.output(limit, THRESHOLD, np.float64, ())
     facts = model.facts.model_copy(update={"output": output, "notes": tuple(graph.notes)})
-    metadata = {FACTS: facts.model_dump(mode="json"), **extra}
+    if is_map:
+        facts = facts.model_copy(update={"calibration": None})
+    # Without a curve there is no entry for it, so that earlier versions read the file.
+    left_out = {"calibration"} if facts.calibration is None else set()
+    metadata = {FACTS: facts.model_dump(mode="json", exclude=left_out), **extra}
     if not is_map:
         metadata |= {"threshold": facts.threshold, "classes": ["negative", "positive"]}
     return graph.model(_words(facts), metadata), facts
@@ -125,10 +136,13 @@ def _words(facts: Facts) -> str:
     if len(facts.sample_shape) == 3:
         scale = "from 0 to 1" if facts.output == "map" else "as bytes"
         what = f"images (batch, channels, height, width), {scale}"
-    return (
+    words = (
         f"A model of onesided, method {facts.method}. Input: {what}. Output: score from 0 to 1; a "
         f"score above {facts.threshold:g} means positive."
     )
+    if facts.calibration is None:
+        return words
+    return f"{words} The probability of being positive is about items like those of the pool."
 
 
 def deepness_metadata(model: Model, *, resolution: float | None) -> dict[str, object]:
@@ -170,6 +184,13 @@ def _score(
         value = graph.add("Round", scaled)
     flat = graph.add("Flatten", value, attributes={"axis": 1})
     return method.express(graph, graph.cast(flat, np.float32))
+
+
+def _probability(graph: OnnxGraph, score: Value, curve: Calibration) -> Value:
+    """Add the steps from scores to probabilities; see `Calibration.of`."""
+    corners, heights = np.array(curve.scores), np.array(curve.probabilities)
+    steps = graph.curve(score, corners, heights, curve.slopes)
+    return graph.total(graph.line(steps, 1 - ORDER, 0), graph.line(score, ORDER, 0))
 
 
 def _add_map(graph: OnnxGraph, score: Value, shape: tuple[int, ...]) -> None:
@@ -279,8 +300,29 @@ class _Margin(nn.Module):
         return logits[:, POSITIVE] - logits[:, NEGATIVE]
 
 
+class Curve(nn.Module):
+    """Scores to probabilities; see `Calibration.of`."""
+
+    corners: Tensor
+    heights: Tensor
+    slopes: Tensor
+
+    def __init__(self, curve: Calibration) -> None:
+        super().__init__()
+        arrays = {"corners": curve.scores, "heights": curve.probabilities, "slopes": curve.slopes}
+        for name, values in arrays.items():
+            self.register_buffer(name, torch.tensor(values, dtype=torch.float64))
+
+    def forward(self, score: Tensor) -> Tensor:
+        """Return probabilities."""
+        inside = score.clamp(self.corners[0], self.corners[-1])
+        below = torch.searchsorted(self.corners, inside, right=True) - 1
+        steps = self.heights[below] + (inside - self.corners[below]) * self.slopes[below]
+        return (1 - ORDER) * steps + ORDER * score
+
+
 class Scoring(nn.Module):
-    """The whole model for torch.export: samples to score and decision."""
+    """The whole model for torch.export: samples to score, decision, and probability."""
 
     def __init__(self, predictor: Predictor) -> None:
         super().__init__()
@@ -288,12 +330,17 @@ class Scoring(nn.Module):
         self.front = None if predictor.embedder is None else _Frozen(predictor.embedder)
         self.margin = _Margin(predictor.method)
         self.threshold = predictor.threshold
+        curve = predictor.calibration
+        self.probability = None if curve is None else Curve(curve)
 
     def forward(self, samples: Tensor) -> dict[str, Tensor]:
-        """Return scores and decisions."""
+        """Return scores and decisions, and probabilities where the model has them."""
         score = torch.sigmoid(self.margin(samples if self.front is None else self.front(samples)))
         score = score.detach()  # whoever loads it wants numbers, not gradients
-        return {SCORE: score, DECISION: score > self.threshold}
+        found = {SCORE: score, DECISION: score > self.threshold}
+        if self.probability is not None:
+            found[PROBABILITY] = self.probability(score)
+        return found
 
 
 def in_unit_scale(samples: Tensor) -> Tensor:
@@ -370,8 +417,10 @@ def export_torch(model: Model, path: Path) -> None:
         torch.export.save(program, path)
         loaded = torch.export.load(path).module()
         probes = probes_of(model.description)
-        found = loaded(torch.from_numpy(probes))[SCORE].numpy()
-    check_equal(found, predictor.scores(probes))
+        found = {name: one.numpy() for name, one in loaded(torch.from_numpy(probes)).items()}
+    check_equal(found[SCORE], predictor.scores(probes))
+    if predictor.calibration is not None:
+        check_equal(found[PROBABILITY], predictor.calibration.of(found[SCORE]))
 
 
 def probes_of(description: ModelDescription) -> np.ndarray:
@@ -390,10 +439,13 @@ def verify(path: Path, model: Model) -> float:
 
     Trees ask on which side of a cut a feature lies, so a difference in the seventh digit of a
     backbone's feature may change a vote. Their scores are compared for the file's own features,
-    and those with the backbone's.
+    and those with the backbone's. A curve may be as steep, so probabilities are compared for the
+    file's own scores.
     """
     exported, predictor = load_exported(path), model.predictor
     probes = probes_of(model.description)
+    if (curve := exported.facts.calibration) is not None:
+        check_equal(exported.run(probes, PROBABILITY), curve.of(exported.run(probes, SCORE)))
     if exported.facts.output == "map":
         found = np.concatenate([_of_map(exported, probe) for probe in probes])
     else:

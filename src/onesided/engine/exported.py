@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 from onesided.core.config import Config
 from onesided.core.errors import CheckpointError, DataError, DataNotFound, first_line
 from onesided.data.problem.samples import ImageKind
+from onesided.metrics.calibration import Calibration
 from onesided.storage.names import shown_path
 from onesided.storage.optional import library
 
@@ -26,8 +27,11 @@ ENDING = ".onnx"
 FACTS = "onesided"
 """Key of the metadata entry that says what the file is."""
 SCORE, DECISION, THRESHOLD, FEATURES = "score", "decision", "threshold", "features"
+PROBABILITY = "probability"
 SAMPLES = {3: "images", 1: "vectors"}
 """Name of the input, by the number of axes of a sample."""
+CHECKSUM = b"onesided_checksum"
+"""Key of the last metadata entry: the SHA-256 of the file before it."""
 ROWS_AT_ONCE = 128
 MOST_NUMBERS = 2**22
 """Numbers of samples that go through the graph at once."""
@@ -56,6 +60,8 @@ class Facts(Config):
     """Numbers inside the networks."""
     notes: tuple[str, ...] = ()
     """What the graph does otherwise than the method."""
+    calibration: Calibration | None = None
+    """From scores to probabilities; None where there are none. The graph computes the same."""
 
 
 def is_exported(path: Path) -> bool:
@@ -125,10 +131,43 @@ class ExportedModel:
         return found
 
 
+def checksum_entry(digest: str) -> bytes:
+    """Return the end of an exported file: the checksum of all before it, as one more entry.
+
+    These are the bytes of entry 14 (metadata) of an ONNX model, with a key (1) and a value (2), in
+    the encoding of protobuf; entries of a list may stand anywhere in a file.
+    """
+    return _encoded(14, _encoded(1, CHECKSUM) + _encoded(2, digest.encode()))
+
+
+def _encoded(number: int, content: bytes) -> bytes:
+    assert len(content) < 128, "longer ones have lengths of two bytes"
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def _check_whole(path: Path) -> None:
+    """Refuse a file whose checksum is another; onnxruntime takes flipped bits for weights."""
+    length = len(checksum_entry("0" * 64))
+    with path.open("rb") as file:
+        left = path.stat().st_size - length
+        digest = hashlib.sha256()
+        while left > 0 and (block := file.read(min(left, 2**20))):
+            digest.update(block)
+            left -= len(block)
+        end = file.read()
+    # Files of earlier versions have none.
+    if CHECKSUM in end and end != checksum_entry(digest.hexdigest()):
+        raise CheckpointError(
+            f"{shown_path(path)} is damaged, or was changed after onesided export wrote it: it "
+            "does not have the checksum that it names. Export the model again."
+        )
+
+
 def load_exported(path: Path, *, threads: int = 0) -> ExportedModel:
     """Return an exported model; 0 threads leaves their number to onnxruntime."""
     if not path.is_file():
         raise DataNotFound(f"There is no file {shown_path(path)}. Check its name.")
+    _check_whole(path)
     onnxruntime = library("onnxruntime", f"Running {shown_path(path)}")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -148,7 +187,12 @@ def load_exported(path: Path, *, threads: int = 0) -> ExportedModel:
 
 
 def _facts(path: Path, session: Any) -> Facts:  # noqa: ANN401 - of a library
-    entry = session.get_modelmeta().custom_metadata_map.get(FACTS)
+    try:
+        entry = session.get_modelmeta().custom_metadata_map.get(FACTS)
+    except UnicodeDecodeError:
+        raise CheckpointError(
+            f"{shown_path(path)} is damaged: its metadata are no text. Export the model again."
+        ) from None
     if entry is None:
         raise CheckpointError(
             f"{shown_path(path)} was not written by onesided export: it has no metadata entry "

@@ -5,12 +5,15 @@ of its domain ai.onnx.ml, whose numbers are single precision: a cut is rounded d
 number, which sends every single-precision feature the same way.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from onesided.engine.exported import CHECKSUM, checksum_entry
 from onesided.methods.graph import Value
 from onesided.storage.optional import library
 from onesided.trees.forest import LEAF
@@ -111,6 +114,32 @@ class OnnxGraph:
         """Add the natural logarithm."""
         return self.add("Log", value)
 
+    def curve(
+        self, value: Value, corners: np.ndarray, heights: np.ndarray, slopes: np.ndarray
+    ) -> Value:
+        """Add straight lines between corners, as `numpy.interp` has them; level beyond the ends.
+
+        The corner below is found by halving. A comparison with all corners would be one step, but
+        take memory for each pair of a sample and a corner.
+        """
+        inside = self.clip(value, corners[0], corners[-1])
+        steps = [2**bit for bit in reversed(range(max(1, (len(corners) - 1).bit_length())))]
+        padding = np.full(2 * steps[0] - len(corners), np.inf)
+        padded = self.constant(np.append(corners, padding))
+        below: Value | None = None
+        for step in steps:
+            ahead = self.constant(step, np.int64)
+            place = ahead if below is None else self.add("Add", below, ahead)
+            reached = self.add("GreaterOrEqual", inside, self.add("Gather", padded, place))
+            moved = self.add("Mul", self.cast(reached, np.int64), ahead)
+            below = moved if below is None else self.add("Add", below, moved)
+        assert below is not None, "there is a step at least"
+        start, height, slope = (
+            self.add("Gather", self.constant(each), below) for each in (corners, heights, slopes)
+        )
+        risen = self.add("Mul", self.add("Sub", inside, start), slope)
+        return self.add("Add", risen, height)
+
     def total(self, *values: Value) -> Value:
         """Add the sum of several values."""
         return self.add("Sum", *values)
@@ -136,6 +165,15 @@ class OnnxGraph:
     def _declared(self, name: str, kind: np.dtype[Any], shape: Sequence[int | str]) -> Any:  # noqa: ANN401
         number = self.onnx.helper.np_dtype_to_tensor_dtype(kind)
         return self.onnx.helper.make_tensor_value_info(name, number, list(shape))
+
+
+def write_graph(model: Any, path: Path) -> None:  # noqa: ANN401 - of a library
+    """Write an ONNX model with its checksum as the last entry of its metadata."""
+    entries = [entry for entry in model.metadata_props if entry.key != CHECKSUM.decode()]
+    del model.metadata_props[:]
+    model.metadata_props.extend(entries)
+    content = model.SerializeToString()
+    path.write_bytes(content + checksum_entry(hashlib.sha256(content).hexdigest()))
 
 
 def tree_attributes(leaves: Leaves) -> dict[str, Any]:

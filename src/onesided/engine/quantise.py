@@ -12,6 +12,7 @@ import numpy as np
 
 from onesided.core.errors import ConfigError
 from onesided.engine.exported import ExportedModel, load_exported
+from onesided.engine.onnx_graph import write_graph
 from onesided.storage.optional import library
 
 QUANTISED = ("Conv", "Gemm", "MatMul")
@@ -29,20 +30,25 @@ class Loss:
         largest: Largest difference of a score.
         mean: Mean difference of a score.
         changed: How many decisions are other ones.
+        probability: Largest difference of a probability; None where the model gives none.
     """
 
     items: int
     largest: float
     mean: float
     changed: int
+    probability: float | None = None
 
     @property
     def sentence(self) -> str:
         """The loss for a person."""
+        likely = ""
+        if self.probability is not None:
+            likely = f", probabilities by {self.probability:.2g} at most"
         return (
             f"Rounding to int8 changes scores by {self.mean:.2g} on average and by "
-            f"{self.largest:.2g} at most, and {self.changed} of {self.items} decisions; measured "
-            "on items that did not calibrate it."
+            f"{self.largest:.2g} at most{likely}, and {self.changed} of {self.items} decisions; "
+            "measured on items that did not calibrate it."
         )
 
 
@@ -77,11 +83,18 @@ def quantise(path: Path, output: Path, samples: np.ndarray) -> Loss:
         # Double precision stays: scores are compared with the threshold there.
         extra_options={"ActivationSymmetric": False},
     )
+    write_graph(onnx.load(output), output)
     rest = samples[1::2]
-    before, after = exported.scores(rest), load_exported(output).scores(rest)
-    changed = (before > exported.threshold) != (after > exported.threshold)
+    return _loss(exported, exported.scores(rest), load_exported(output).scores(rest))
+
+
+def _loss(exported: ExportedModel, before: np.ndarray, after: np.ndarray) -> Loss:
+    threshold, curve = exported.threshold, exported.facts.calibration
     differences = np.abs(after - before)
-    return Loss(len(rest), float(differences.max()), float(differences.mean()), int(changed.sum()))
+    changed = (before > threshold) != (after > threshold)
+    likely = None if curve is None else float(np.abs(curve.of(after) - curve.of(before)).max())
+    largest, mean = float(differences.max()), float(differences.mean())
+    return Loss(len(before), largest, mean, int(changed.sum()), likely)
 
 
 class _Calibration:

@@ -21,6 +21,7 @@ from onesided.engine.export import (
 )
 from onesided.engine.exported import FACTS
 from onesided.engine.model_file import load_model
+from onesided.engine.onnx_graph import write_graph
 from onesided.engine.quantise import Loss, quantise
 from onesided.jobs.settings import PathLike
 from onesided.run.opened import Opened, identity_of, open_model
@@ -46,6 +47,7 @@ class Exported:
             which the loss tells more, and for torch's format.
         loss: What int8 costs, if it was asked for.
         notes: What the graph does otherwise than the method.
+        probability: Whether the file gives probabilities, because the model has a curve for them.
     """
 
     output: Path
@@ -53,6 +55,7 @@ class Exported:
     difference: float | None
     loss: Loss | None
     notes: tuple[str, ...]
+    probability: bool
 
 
 def export(
@@ -104,14 +107,15 @@ def export(
             extra = deepness_metadata(model, resolution=resolution) if deepness else {}
             graph, facts = build_graph(model, "map" if deepness else "scores", extra)
             notes = facts.notes
-            library("onnx", "Exporting a model").save(graph, part)
+            write_graph(graph, part)
             difference = verify(part, model)
             if int8:
                 assert sample is not None, "checked before"
                 loss, difference = _to_int8(part, _samples(Path(sample), open_model(run))), None
     for sentence in (*notes, *([loss.sentence] if loss else [])):
         monitor.note(sentence)
-    return Exported(output, output.stat().st_size, difference, loss, notes)
+    probability = predictor.calibration is not None and not deepness
+    return Exported(output, output.stat().st_size, difference, loss, notes, probability)
 
 
 def _check(
@@ -168,5 +172,5 @@ def _to_int8(path: Path, samples: np.ndarray) -> Loss:
     facts = json.loads(entries[FACTS])
     facts |= {"precision": "int8", "notes": [*facts["notes"], loss.sentence]}
     onnx.helper.set_model_props(model, entries | {FACTS: json.dumps(facts)})
-    onnx.save(model, path)
+    write_graph(model, path)
     return loss

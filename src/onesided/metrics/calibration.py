@@ -53,6 +53,12 @@ class Calibration(Config):
             raise ValueError("scores of a calibration rise, and its probabilities do not fall")
         return self
 
+    @property
+    def slopes(self) -> Float[np.ndarray, "corners"]:
+        """Slope of the line behind each corner; 0 behind the last, where the curve is level."""
+        rises = np.diff(self.probabilities) / np.diff(self.scores)
+        return np.append(rises, 0.0)
+
     def of(self, scores: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
         """Return probabilities in the strict order of the scores."""
         steps = np.interp(scores, self.scores, self.probabilities)

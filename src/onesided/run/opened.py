@@ -41,7 +41,7 @@ class Opened:
         columns: Of raw rows of a table, where the model takes those.
         identity: Hash of all that decides scores.
         unknown: Counts cells of raw rows whose value the model does not know, by column.
-        calibration: From scores to probabilities, if they are known; exported files have none.
+        calibration: From scores to probabilities, if they are known.
         reference: What it was trained on, in a few numbers; exported files have none.
         counted: Scores and counts by the reference.
     """
@@ -127,6 +127,7 @@ def _of_file(path: Path, threads: int) -> Opened:
         feature_names=facts.feature_names,
         columns=(),
         identity=exported.identity,
+        calibration=facts.calibration,
     )
 
 

@@ -170,13 +170,19 @@ class Service:
         except TimeoutError:
             raise Refused(504) from None
         self.items.inc(len(scores))
-        threshold = self.model.threshold
-        results = [
+        about = {"model_id": self.model.identity, "threshold": self.model.threshold}
+        return self.responses.JSONResponse(about | {"results": self._results(scores)})
+
+    def _results(self, scores: np.ndarray) -> list[dict[str, float | str]]:
+        threshold, curve = self.model.threshold, self.model.calibration
+        results: list[dict[str, float | str]] = [
             {"score": float(score), "decision": "positive" if score > threshold else "negative"}
             for score in scores
         ]
-        about = {"model_id": self.model.identity, "threshold": threshold, "results": results}
-        return self.responses.JSONResponse(about)
+        if curve is not None:
+            for result, probability in zip(results, curve.of(scores), strict=True):
+                result["probability"] = float(probability)
+        return results
 
     async def health(self, request: object) -> Any:  # noqa: ANN401 - of a library
         """Answer GET /health."""

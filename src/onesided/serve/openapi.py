@@ -27,7 +27,7 @@ def document(model: Opened, version: str, *, token: bool) -> dict[str, Any]:
         "operationId": "score",
         "summary": "Score one image." if is_image else "Score rows of numbers.",
         "requestBody": {"required": True, "content": content},
-        "responses": {"200": _answer("Scores.", SCORES), **_errors(token=token)},
+        "responses": {"200": _answer("Scores.", _scores(model)), **_errors(token=token)},
     }
     about: dict[str, Any] = {
         "openapi": "3.1.0",
@@ -45,25 +45,24 @@ def document(model: Opened, version: str, *, token: bool) -> dict[str, Any]:
     return about
 
 
-SCORES = {
-    "type": "object",
-    "required": ["model_id", "threshold", "results"],
-    "properties": {
-        "model_id": {"type": "string"},
-        "threshold": {"type": "number"},
-        "results": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["score", "decision"],
-                "properties": {
-                    "score": {"type": "number", "minimum": 0, "maximum": 1},
-                    "decision": {"enum": ["positive", "negative"]},
-                },
-            },
-        },
-    },
-}
+def _scores(model: Opened) -> dict[str, Any]:
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    each: dict[str, Any] = {"score": share, "decision": {"enum": ["positive", "negative"]}}
+    if model.calibration is not None:
+        each["probability"] = share
+    item = _object(each)
+    properties = {"model_id": {"type": "string"}, "threshold": {"type": "number"}}
+    return _object(properties | {"results": {"type": "array", "items": item}})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has exactly these properties."""
+    return {
+        "type": "object",
+        "required": list(properties),
+        "properties": properties,
+        "additionalProperties": False,
+    }
 
 
 def _rows(model: Opened) -> dict[str, Any]:
@@ -76,15 +75,9 @@ def _rows(model: Opened) -> dict[str, Any]:
         "maxItems": width,
     }
     if names:
-        by_name = {"type": "object", "required": names, "additionalProperties": False}
-        row = {"anyOf": [row, by_name | {"properties": dict.fromkeys(names, number)}]}
+        row = {"anyOf": [row, _object(dict.fromkeys(names, number))]}
     rows = {"type": "array", "items": row, "minItems": 1, "maxItems": MOST_ROWS}
-    return {
-        "type": "object",
-        "required": ["rows"],
-        "properties": {"rows": rows},
-        "additionalProperties": False,
-    }
+    return _object({"rows": rows})
 
 
 def _answer(words: str, schema: dict[str, Any]) -> dict[str, Any]:
