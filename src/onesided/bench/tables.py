@@ -74,7 +74,7 @@ def shown(suite: str, table: str, records: Sequence[Record]) -> list[Shown]:
 def _shown(suite_name: str, table: str, scale: str, data: str, records: Sequence[Record]) -> Shown:
     suite = read_suite(suite_name)
     here = [one for one in records if (one["scale"], one["data"]) == (scale, data)]
-    words = scale_words(scale) if here else "not run"
+    words = scale_words(suite_name, scale) if here else "not run"
     rows = []
     for name in suite.rows_of(table):
         own = [one for one in here if one["row"] == name]
@@ -108,14 +108,16 @@ def _status(own: Sequence[Record], done: Sequence[Record]) -> str:
 
 
 def _published(
-    figure: str, numbers: Mapping[str, tuple[float, float]], costs: Mapping[str, float]
+    figure: str,
+    numbers: Mapping[str, tuple[float, float] | tuple[float]],
+    costs: Mapping[str, float],
 ) -> str:
     if figure in costs:
         return f"{costs[figure]:g}"
     if figure not in numbers:
         return NOTHING
-    mean, deviation = numbers[figure]
-    return f"{mean:.2f} ± {deviation:.1f}"
+    mean, *deviation = numbers[figure]
+    return f"{mean:.2f} ± {deviation[0]:.1f}" if deviation else f"{mean:.1f}"
 
 
 def values(done: Sequence[Record], figure: str) -> list[float]:

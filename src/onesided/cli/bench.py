@@ -93,7 +93,12 @@ def run(
     targets: Targets,
     output: Output,
     scale: Annotated[
-        str, typer.Option("--scale", help="paper, features, features-all, small or smoke.")
+        str,
+        typer.Option(
+            "--scale",
+            help="paper, features, features-all, small (small-400, small-100 and small-30: in so "
+            "many epochs) or smoke; several as small-30,small-100 in this order.",
+        ),
     ],
     root: Root = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats, seeds 0, 1, ...")] = 3,
@@ -115,7 +120,7 @@ def run(
 
     found = run_tables(
         targets,
-        scale=scale,
+        scale=_names(scale) or (scale,),
         output=output,
         root=root,
         seeds=seeds,

@@ -51,7 +51,7 @@ class BenchRun:
 def run_tables(
     targets: Sequence[str],
     *,
-    scale: str,
+    scale: str | Sequence[str],
     output: Path,
     root: Path | None = None,
     seeds: int = 3,
@@ -64,7 +64,7 @@ def run_tables(
 
     Args:
         targets: `ncpu/table2`, or `ncpu` for all of its tables and figures.
-        scale: How much to spend, see `onesided.bench.scales`.
+        scale: How much to spend, see `onesided.bench.scales`; several are run in this order.
         output: Folder of runs and result files; several processes may share it.
         root: Folder of the data sets.
         seeds: How many repeats, with the seeds 0, 1, ...
@@ -73,7 +73,8 @@ def run_tables(
         jobs: Processes that share the cells.
         monitor: Receives notices and progress.
     """
-    cells = chosen_cells(targets, scale, seeds, data, only)
+    scales = [scale] if isinstance(scale, str) else scale
+    cells = [cell for one in scales for cell in chosen_cells(targets, one, seeds, data, only)]
     monitor = monitor or Monitor()
     output.mkdir(parents=True, exist_ok=True)
     _describe_data(targets, output, root)
