@@ -23,8 +23,8 @@ Kind = Literal[
     "gradients",
     "drawing",
 ]
-"""table, tsne, curve, sweep, schedule and cost show runs; data and examples show data sets; pairs and
-gradients draw formulas; a drawing has nothing to measure."""
+"""table, tsne, curve, sweep, schedule and cost show runs; data and examples show data sets; pairs
+and gradients draw formulas; a drawing has nothing to measure."""
 MEASURED = frozenset({"table", "cost", "tsne", "curve", "sweep", "schedule"})
 """Kinds that are made of runs."""
 Figure = Literal[

@@ -27,6 +27,9 @@ from onesided.core.monitor import Monitor
 from onesided.engine.interrupt import stop_requests
 from onesided.storage.atomic import read_json, write_json, write_text
 
+DEFAULT_SUITE = "ncpu"
+"""The suite of a page where none is named."""
+
 
 @dataclass(frozen=True)
 class BenchRun:
@@ -148,7 +151,7 @@ def show_table(target: str, output: Path) -> list[tuple[str, list[Shown]]]:
     return found
 
 
-def write_page(output: Path, *, suite: str = "ncpu", claims: Path | None = None) -> Path:
+def write_page(output: Path, *, suite: str = DEFAULT_SUITE, claims: Path | None = None) -> Path:
     """Write the page of a suite into the folder of its results, and the page of its claims.
 
     Args:
@@ -167,7 +170,8 @@ def write_page(output: Path, *, suite: str = "ncpu", claims: Path | None = None)
 def claims_text(suite: str, output: Path) -> str:
     """Return the claims of a suite as Markdown, judged from result files."""
     plan, records = read_suite(suite), all_records(output, suite)
-    command = "onesided bench page --claims"
+    named = "" if suite == DEFAULT_SUITE else f" --suite {suite}"
+    command = f"onesided bench page{named} --claims"
     return claims_page(plan.title, plan.source, judge(plan, records), command)
 
 

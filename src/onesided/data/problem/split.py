@@ -7,8 +7,8 @@ PU data arises in two ways:
 * **single-set**: one sample is drawn, and some of its positives are labelled. U is the rest,
   so it holds fewer positives than the population.
 
-Of a finite data set, a case-control study can be imitated in two ways, `Pool`: no sample is in both P
-and U, or U is a whole sample of the population and P is drawn from it, so that U holds P, too.
+Of a finite data set, a case-control study can be imitated in two ways, `Pool`: no sample is in both
+P and U, or U is a whole sample of the population and P is drawn from it, so that U holds P, too.
 
 A split is a pure function of the samples and its recipe, so a run has to store the recipe
 only. The hash proves that two runs saw the same split.
