@@ -85,9 +85,9 @@ def test_a_schedule_judges_every_inequality_between_its_rows_at_each_scale() -> 
     """Of three lengths: it holds at the longest, for one seed of two at the next, then for none."""
     found: dict[Key, Record] = {}
     for scale, accuracies in (
-        ("small", [90, 91]),
-        ("small-400", [90, 59]),
-        ("small-100", [50, 51]),
+        ("small", [90.0, 91.0]),
+        ("small-400", [90.0, 59.0]),
+        ("small-100", [50.0, 51.0]),
     ):
         for (row, data, _, seed), record in cells(ncpu=accuracies, ce=[60, 60]).items():
             found[row, data, scale, seed] = record

@@ -1,7 +1,7 @@
 """Suites: the tables and figures of a publication as data, with published numbers and claims."""
 
 from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -31,8 +31,10 @@ Figure = Literal[
     "oa", "f1", "precision", "recall", "auc", "epoch_seconds", "inference_ms", "gflops"
 ]
 Curve = Literal["test_oa", "unlabelled_oa"]
-Published = Mapping[str, Mapping[str, Mapping[str, tuple[float, float] | tuple[float]]]]
-"""By data set, row and figure: mean and standard deviation in per cent; or the mean alone."""
+Numbers = Annotated[tuple[float, ...], Field(min_length=1, max_length=2)]
+"""Mean and standard deviation in per cent, or the mean alone."""
+Published = Mapping[str, Mapping[str, Mapping[str, Numbers]]]
+"""By data set, row and figure."""
 
 
 class Counts(Config):

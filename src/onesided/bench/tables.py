@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onesided.bench.cells import scale_words
 from onesided.bench.results import FINISHED, Record
 from onesided.bench.scale import read_scale
-from onesided.bench.suite import Figure, read_suite
+from onesided.bench.suite import Figure, Numbers, read_suite
 
 TITLES: Mapping[str, str] = {
     "oa": "OA",
@@ -52,10 +52,9 @@ class Shown:
     rows: tuple[ShownRow, ...]
     words: str  # run at the paper's scale, or reduced (how)
 
-    @property
-    def any_published(self) -> bool:
-        """Whether the publication has a number of this data set."""
-        return any(text != NOTHING for row in self.rows for text in row.published.values())
+    def is_published(self, figure: str) -> bool:
+        """Return whether the publication has this figure of a row on this data set."""
+        return any(row.published[figure] != NOTHING for row in self.rows)
 
 
 def shown(suite: str, table: str, records: Sequence[Record]) -> list[Shown]:
@@ -109,7 +108,7 @@ def _status(own: Sequence[Record], done: Sequence[Record]) -> str:
 
 def _published(
     figure: str,
-    numbers: Mapping[str, tuple[float, float] | tuple[float]],
+    numbers: Mapping[str, Numbers],
     costs: Mapping[str, float],
 ) -> str:
     if figure in costs:

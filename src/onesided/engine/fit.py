@@ -286,8 +286,11 @@ class _Training:
         scores = Predictor(self.method, self.device).scores(data.values)
         unlabelled, positive = scores[~data.labelled], scores[data.labelled]
         share, recall = float((unlabelled > 0.5).mean()), float((positive > 0.5).mean())
-        ranked = proxy_auc(positive, unlabelled)
-        found = {"share_positive": share, "recall": recall, "proxy_auc": ranked}
+        found: dict[str, float | None] = {
+            "share_positive": share,
+            "recall": recall,
+            "proxy_auc": proxy_auc(positive, unlabelled),
+        }
         if by_accuracy:
             found["proxy_accuracy"] = self._proxy_accuracy(recall, share)
         return found

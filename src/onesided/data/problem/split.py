@@ -408,11 +408,12 @@ def _by_content(train: PUDataset, held_out: PUDataset | None) -> tuple[PUDataset
     """
     parts = [train] if held_out is None else [train, held_out]
     number = contents_of([part.values for part in parts]).number
-    train = replace(train, content=number[: len(train)])
+    trained, others = number[: len(train)], number[len(train) :]
+    train = replace(train, content=trained)
     if held_out is None:
         return train, None
-    held_out = replace(held_out, content=number[len(train) :])
-    left = held_out.some(np.flatnonzero(~np.isin(held_out.content, train.content)))
+    unseen = np.flatnonzero(~np.isin(others, trained))
+    left = replace(held_out, content=others).some(unseen)
     if left.labelled.all() or not left.labelled.any():
         raise ConfigError(
             "All held-out positives, or all held-out unlabelled samples, look like samples that "
