@@ -248,6 +248,13 @@ again [below](#which-switches-matter), on such images and with seeds:
 """
 
 
+PLUGGED = """\
+CE, uPU and nnPU alone and with NcPU's robust alignment at the paper's weight of 50, in 60 epochs of
+digits and 10 of a part of CIFAR-10, at two and five times the paper's rate. The script that
+measured this is gone: `onesided bench run ncpu/table3` asks the question at the paper's own rate,
+and `ncpu/schedule` at compressed schedules ([claims](benchmarks/claims.md))."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the pages."""
     if argv or (argv is None and sys.argv[1:]):
@@ -291,6 +298,7 @@ def laboratory() -> str:
         LABORATORY_HEAD,
         f"## Fewer steps\n\n{CHOICE}",
         _part("Which switches matter", "ablation", _switches, "benchmarks/ablation.md"),
+        _part("Alignment as a plug-in, in minutes", "plugins", _plugged, None),
         f"## Cheaper steps\n\n{STEP_LEARNED}",
     ]
     return "\n".join(parts)
@@ -332,6 +340,10 @@ def _grid(content: Content) -> str:
 def _switches(content: Content) -> str:
     words = f"Each changed alone; figures are of {evaluated_on(content)}."
     return f"{words}\n\n{_grid(content)}\n\n{what_matters(content)}"
+
+
+def _plugged(content: Content) -> str:
+    return f"{PLUGGED}\n\n{_grid(content)}"
 
 
 def what_matters(content: Content) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onesided.bench.claims import claims_page, judge, parse
+from onesided.bench.claims import by_scale, claims_page, judge, parse
 from onesided.bench.results import Key, Record
 from onesided.bench.suite import Claim, Suite, read_suite
 from onesided.core.errors import ConfigError
@@ -79,6 +79,29 @@ def test_the_page_shows_verdict_and_numbers() -> None:
     verdicts = judge(suite_claiming("ncpu.oa > ce.oa"), cells(ncpu=[90, 91], ce=[60, 61]))
     page = claims_page("NcPU", "somewhere", verdicts, "the command")
     assert "| digits | small | **held** | ncpu.oa > ce.oa: 90.5 and 60.5, 2 of 2 seeds |" in page
+
+
+def test_a_schedule_judges_every_inequality_between_its_rows_at_each_scale() -> None:
+    """Of three lengths: it holds at the longest, for one seed of two at the next, then for none."""
+    found: dict[Key, Record] = {}
+    for scale, accuracies in (
+        ("small", [90.0, 91.0]),
+        ("small-400", [90.0, 59.0]),
+        ("small-100", [50.0, 51.0]),
+    ):
+        for (row, data, _, seed), record in cells(ncpu=accuracies, ce=[60, 60]).items():
+            found[row, data, scale, seed] = record
+    judged = by_scale(NCPU, NCPU.tables["schedule"], found)
+    words = {scale: one.word for scale, one in judged["ncpu.oa > ce.oa"].items()}
+    assert words == {
+        "small": "held",
+        "small-400": "mixed",
+        "small-100": "not held",
+        "small-30": "not run",
+    }
+    assert judged["ncpu.oa > ce.oa"]["small-400"].numbers == "74.5 and 60.0, 1 of 2 seeds"
+    assert "nnpu-robust.oa > nnpu-true.oa" in judged
+    assert "upu-robust.oa > upu-true.oa" not in judged, "uPU is not among its rows"
 
 
 def test_the_papers_own_numbers_hold_its_claims() -> None:

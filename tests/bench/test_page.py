@@ -53,6 +53,13 @@ def test_the_same_results_give_the_same_page(output: Path) -> None:
     assert write_page(output).read_bytes() == before
 
 
+def test_a_suite_that_chooses_the_epoch_says_so(tmp_path: Path) -> None:
+    outcome = call("bench", "page", "--suite", "pu-bench", "-o", tmp_path)
+    assert outcome.exit_code == 0, outcome.err
+    page = (tmp_path / "pu-bench.html").read_text(encoding="utf-8")
+    assert "Figures are of the epoch that held-out P and U prefer on test data" in page
+
+
 def test_nothing_run_gives_a_page_that_says_so(tmp_path: Path) -> None:
     outcome = call("bench", "page", "-o", tmp_path, "--claims", tmp_path / "claims.md")
     assert outcome.exit_code == 0, outcome.err
@@ -69,6 +76,28 @@ def test_text_of_a_result_file_cannot_become_a_part_of_the_page(tmp_path: Path) 
     page = write_page(tmp_path).read_text(encoding="utf-8")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
+
+
+def test_the_schedule_shows_each_inequality_at_every_length(tmp_path: Path) -> None:
+    known = {"data": "digits", "seed": 0, "status": "finished", "seconds": 1.0, "degenerate": None}
+    names = ("f1", "precision", "recall", "auc")
+    content = [
+        {**known, "row": row, "scale": scale, "figures": {"oa": oa, **dict.fromkeys(names, 0.5)}}
+        for scale, oa in (("small", 0.9), ("small-30", 0.5))
+        for row, oa in (("ncpu", oa), ("ce", 0.6))
+    ]
+    (tmp_path / "ncpu").mkdir()
+    (tmp_path / "ncpu" / "schedule.json").write_text(json.dumps({"cells": content}))
+    with opened(write_page(tmp_path)) as chrome:
+        section = chrome.find_element(By.CSS_SELECTOR, "section[aria-labelledby=schedule]")
+        rows = [
+            row.text for row in section.find_elements(By.CSS_SELECTOR, "table:first-of-type tr")
+        ]
+    assert rows[0] == "inequality small small-400 small-100 small-30"
+    (line,) = [row for row in rows if row.startswith("ncpu.oa > ce.oa")]
+    assert line.split("\n")[0].split(" ", 3)[3].startswith("held")
+    assert "50.0 and 60.0, 0 of 1 seeds" in line
+    assert line.count("not run") == 2
 
 
 def test_show_prints_published_and_measured(output: Path) -> None:

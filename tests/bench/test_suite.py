@@ -7,7 +7,7 @@ from onesided.bench.scale import read_scale, scale_names
 from onesided.bench.suite import MEASURED, Counts, read_suite, tables_named
 from onesided.core.errors import ConfigError
 from onesided.data.sources import SOURCES
-from onesided.run.config import SetConfig
+from onesided.run.config import RunConfig, SetConfig
 from tests.run.test_recipes import KM2_PRIORS, PUBLISHED
 
 NCPU = read_suite("ncpu")
@@ -45,8 +45,8 @@ def test_every_table_and_figure_of_the_paper_has_an_id() -> None:
     assert len(set(NCPU.labels.values())) == len(LABELS), "no two share an id"
 
 
-def test_only_the_drawing_of_the_gradients_is_ours() -> None:
-    assert set(NCPU.tables) - set(NCPU.labels.values()) == {"gradients"}
+def test_only_gradients_and_the_compressed_schedule_are_ours() -> None:
+    assert set(NCPU.tables) - set(NCPU.labels.values()) == {"gradients", "schedule"}
 
 
 @pytest.mark.parametrize("data", PUBLISHED)
@@ -66,9 +66,10 @@ def test_the_library_splits_as_the_paper_counts(data: str) -> None:
 @pytest.mark.parametrize("scale", scale_names())
 def test_every_cell_has_settings_that_a_run_accepts(scale: str) -> None:
     cells = planned(tables_named("ncpu"), scale, [0])
-    measured = [table for table in NCPU.tables.values() if table.kind in MEASURED]
     assert {cell.table for cell in cells} == {
-        name for name, table in NCPU.tables.items() if table in measured
+        name
+        for name, table in NCPU.tables.items()
+        if table.kind in MEASURED and scale in (table.scales or [scale])
     }
     for cell in cells:
         config = cell.config()
@@ -117,6 +118,28 @@ def test_a_sweep_has_a_row_for_each_value_and_its_own_row_once() -> None:
     rows = NCPU.rows_of("figure5")
     assert list(rows)[:4] == ["ncpu", "ncpu-alpha-0.9", "ncpu-alpha-0.95", "ncpu-alpha-0.999"]
     assert rows["ncpu-w_r-100"].settings["method"] == {"alignment_weight": 100.0}
+
+
+@pytest.mark.parametrize(("scale", "epochs"), [("small-400", 400), ("small-30", 30)])
+def test_a_compressed_scale_shortens_long_schedules_and_adapts_their_warm_ups(
+    scale: str, epochs: int
+) -> None:
+    def of(row: str, at: str) -> RunConfig:
+        return Cell("ncpu", "table1", row, "digits", at, 0).config()
+
+    long, short = of("ncpu", "small"), of("ncpu", scale)
+    assert (long.train.epochs, short.train.epochs) == (1300, epochs)
+    assert short.train.batch_size == long.train.batch_size
+    assert short.method.model_dump()["warmup_epochs"] <= 0.3 * epochs
+    momenta = [one.method.model_dump()["target_momentum"] for one in (long, short)]
+    assert momenta[1] ** epochs == pytest.approx(momenta[0] ** 1300)
+    assert of("holisticpu", scale).train.epochs == min(40, epochs), "40 are not made longer"
+
+
+def test_a_schedule_is_measured_at_its_own_scales_only() -> None:
+    at = NCPU.tables["schedule"].scales
+    counted = {scale: len(planned([("ncpu", "schedule")], scale, [0])) for scale in scale_names()}
+    assert {scale for scale, count in counted.items() if count} == set(at)
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,30 @@ def test_a_failure_is_recorded_and_the_command_says_so(tmp_path: Path) -> None:
     assert "is not empty and holds no run" in record["failure"]
 
 
+def test_several_scales_are_run_in_the_order_given(tmp_path: Path) -> None:
+    found = run_tables(
+        ["ncpu/table10"],
+        scale=["paper", "features"],
+        output=tmp_path / "out",
+        root=tmp_path,
+        seeds=1,
+        only=("ncpu-ir80",),
+    )
+    assert [one["scale"] for one in found.records] == ["paper", "features"]
+
+
+def test_the_protocol_of_pu_bench_runs_and_keeps_an_epoch(tmp_path: Path) -> None:
+    words = ("--scale", "smoke", "--seeds", "1", "--only", "nnpu,ce", "-o", tmp_path)
+    outcome = call("bench", "run", "pu-bench", *words)
+    assert outcome.exit_code == 0, outcome.err
+    for record in read_records(tmp_path, "pu-bench", "accuracy"):
+        assert record["prior"] == 0.4
+        assert (record["n_positive"], record["n_unlabelled"]) == (20, 60)
+        folder = Cell("pu-bench", "accuracy", record["row"], "toy-images", "smoke", 0)
+        result = json.loads((folder.folder(tmp_path) / "result.json").read_text())
+        assert any("(proxy accuracy" in said for said in result["warnings"])
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -25,7 +25,7 @@ def git(folder: Path, *words: str) -> str:
 def checkout(tmp_path: Path) -> Path:
     if shutil.which("git") is None:
         pytest.skip("missed: commits of result files; install git to run it")
-    for name in ("src/onesided/code.py", "benchmarks/results/plugins.json", "README.md"):
+    for name in ("src/onesided/code.py", "benchmarks/results/methods.json", "README.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("first\n")
     git(tmp_path, "init", "--quiet")
@@ -45,7 +45,7 @@ def test_changed_or_new_code_is_dirty(checkout: Path, name: str) -> None:
     assert commit(checkout / "src" / "onesided")["dirty"] is True
 
 
-@pytest.mark.parametrize("name", ["benchmarks/results/plugins.json", "README.md", "notes.txt"])
+@pytest.mark.parametrize("name", ["benchmarks/results/methods.json", "README.md", "notes.txt"])
 def test_files_that_change_no_number_do_not_make_it_dirty(checkout: Path, name: str) -> None:
     (checkout / name).write_text("second\n")
     assert commit(checkout / "src" / "onesided")["dirty"] is False

@@ -5,44 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import ablation, budget, command, grid, methods, plugins, tabular
+from benchmarks import ablation, budget, command, methods, tabular
 from onesided.data.sources import SOURCES
 from onesided.methods import METHODS
 from onesided.run.config import RunConfig
 from onesided.run.presets import published_settings
 
-REAL = [plugins.grid(plugins.BUDGETS), methods.grid(methods.BUDGETS)]
 
-
-@pytest.mark.parametrize("study", REAL, ids=lambda study: study.name)
-def test_every_row_is_a_valid_run_on_digits_and_on_cifar10(study: grid.Grid) -> None:
+def test_every_method_is_a_valid_run_on_digits_and_on_cifar10() -> None:
+    study = methods.grid(methods.BUDGETS)
     assert study.data_names == ("digits", "cifar10")
     for one in study.entries:
         config = one.config(seed=0)
         assert config.prior == ("truth" if config.method.needs.prior else "auto")
 
 
-def test_with_and_without_alignment_differ_in_alignment_alone() -> None:
-    study = plugins.grid(plugins.BUDGETS)
-    rows = {(one.data_name, one.label): one.config(seed=0) for one in study.entries}
-    for name in study.data_names:
-        for without, with_it in study.pairs:
-            before = rows[name, without].to_settings()
-            after = rows[name, with_it].to_settings()
-            assert after["method"].pop("alignment") == "robust"
-            assert before["method"].pop("alignment") == "none"
-            # The warm-up is a setting of the alignment branch and idle without it.
-            after["method"].pop("warmup_epochs")
-            before["method"].pop("warmup_epochs")
-            assert after == before
-
-
-@pytest.mark.parametrize("study", REAL, ids=lambda study: study.name)
-def test_something_is_left_to_learn_after_every_warm_up(study: grid.Grid) -> None:
-    for one in study.entries:
-        warmup = getattr(one.config(seed=0).method, "warmup_epochs", 0)
+def test_something_is_left_to_learn_after_every_warm_up() -> None:
+    for one in methods.grid(methods.BUDGETS).entries:
+        config = one.config(seed=0)
         if one.method.get("alignment", "none") != "none":
-            assert 0 < warmup <= one.config(seed=0).train.epochs / 2
+            assert 0 < getattr(config.method, "warmup_epochs", 0) <= config.train.epochs / 2
 
 
 @pytest.mark.parametrize("preset", budget.STUDIES)
@@ -127,8 +109,6 @@ def test_published_figures_are_found_by_the_labels_of_the_tables() -> None:
     published = command.paper_figures("methods")["figures"]["cifar10"]
     compared = ("ncpu", "ce", "supervised", "upu", "nnpu", "imbpu")
     assert {METHODS[name].card.title for name in compared} <= published.keys()
-    plugged = command.paper_figures("plugins")["figures"]["cifar10"]
-    assert plugged.keys() <= {one.label for one in plugins.grid(plugins.BUDGETS).entries}
 
 
 def test_published_figures_are_percent_and_agree_with_each_other() -> None:
@@ -145,23 +125,23 @@ def test_the_quick_study_runs_prints_its_table_and_writes_its_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--quick", "--work", str(tmp_path)]
-    assert plugins.main([*words, "--seeds", "0"]) == 0
+    assert tabular.main([*words, "--seeds", "0"]) == 0
     ran = capsys.readouterr().out
-    assert "6/6 toy-images, nnPU + robust, seed 0: OA" in ran
+    assert "5/5 toy-vectors, Supervised, seed 0: OA" in ran
 
-    assert plugins.main([*words, "--table"]) == 0
+    assert tabular.main([*words, "--table"]) == 0
     table = capsys.readouterr().out
     assert ran.endswith(table)
 
-    assert plugins.main([*words, "--docs"]) == 0
-    assert (tmp_path / "plugins.md").read_text().endswith(table.removesuffix("\n"))
+    assert tabular.main([*words, "--docs"]) == 0
+    assert (tmp_path / "tabular.md").read_text().endswith(table.removesuffix("\n"))
 
 
 def test_a_table_before_the_first_run_is_refused_in_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert plugins.main(["--quick", "--table", "--work", str(tmp_path)]) == 2
-    assert "Run python -m benchmarks.plugins --quick first" in capsys.readouterr().err
+    assert tabular.main(["--quick", "--table", "--work", str(tmp_path)]) == 2
+    assert "Run python -m benchmarks.tabular --quick first" in capsys.readouterr().err
 
 
 def test_seeds_are_a_list_of_different_whole_numbers() -> None:

@@ -41,6 +41,8 @@ PAGES = sorted(path.stem for path in (DOCS / "benchmarks").glob("*.md"))
 def made_anew(name: str, written: str) -> str:
     if name == "claims":
         return claims_text("ncpu", RESULTS / "bench")
+    if name == "pu_bench":
+        return claims_text("pu-bench", RESULTS / "bench")
     if name == "cluster":
         return cluster.page(*(read_content(RESULTS / f"{one}.json") for one in cluster.SOURCES))
     content = read_content(RESULTS / f"{name}.json")

@@ -2,14 +2,18 @@
 
 from pathlib import Path
 
+import pytest
+
 import onesided
 from tests.cli.pictures import draw_data
 
-SETTINGS = {"backbone": {"width": 0.125}, "train": {"batch_size": 16, "keep": "best"}}
 KEPT = "was kept, because held-out items preferred it"
 
 
-def test_a_kept_epoch_is_named_and_stays_named_at_another_threshold(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("keep", "by"), [("best", "AUC"), ("best-accuracy", "accuracy")])
+def test_a_kept_epoch_is_named_and_stays_named_at_another_threshold(
+    keep: str, by: str, tmp_path: Path
+) -> None:
     data, run = draw_data(tmp_path / "data"), tmp_path / "run"
     found = onesided.fit(
         data / "P",
@@ -18,11 +22,16 @@ def test_a_kept_epoch_is_named_and_stays_named_at_another_threshold(tmp_path: Pa
         method="ce",
         epochs=2,
         backbone="small",
-        settings=SETTINGS,
+        settings={
+            "backbone": {"width": 0.125},
+            "train": {"batch_size": 16, "keep": keep},
+            "prior": 0.3,
+        },
     )
     assert found.result["pu"] is not None
     (said,) = [text for text in found.result["warnings"] if KEPT in text]
     assert "of 2 was kept" in said
+    assert f"proxy {by}" in said
     moved = onesided.evaluate(run, threshold="top-k=20").result
     assert said in moved["warnings"]
     assert said in (run / "report.html").read_text(encoding="utf-8")

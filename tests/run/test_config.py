@@ -52,6 +52,8 @@ def test_a_written_configuration_reads_back_as_the_same_run(method: str, data: s
         "train.epochs=7",
         "train.learning_rate=0.5",
         "train.precision=fp32",
+        "train.keep=best",
+        "train.keep=best-accuracy",
         "threshold=0.6",
         "threshold=recall=0.9",
     ],
@@ -83,6 +85,14 @@ def test_whatever_changes_a_search_changes_the_fingerprint(assignment: str) -> N
 )
 def test_where_and_how_often_leave_the_fingerprint_alone(assignment: str) -> None:
     assert configured(NETWORK, assignment).fingerprint() == configured(NETWORK).fingerprint()
+
+
+def test_a_whole_pool_is_another_run_and_one_apart_is_what_runs_always_had() -> None:
+    def of(**pool: str) -> RunConfig:
+        return RunConfig.from_settings({"data": {"name": "digits", **pool}})
+
+    assert of(pool="whole").fingerprint() != of().fingerprint()
+    assert of(pool="apart").fingerprint() == of().fingerprint()
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -11,6 +11,7 @@ from onesided.bench.scale import Scale, read_scale
 from onesided.bench.suite import MEASURED, Row, read_suite
 from onesided.core.config import Settings, merge
 from onesided.data.sources import source_named
+from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.run.config import RunConfig, data_config
 from onesided.run.presets import prior_of_recipe, recipe_settings
@@ -44,6 +45,8 @@ class Cell:
         place = {"data": {"root": str(root)}} if root else {}
         where = f"benchmark '{self.what.title}'"
         config = RunConfig.from_settings(merge(self.settings(), place), where)
+        if not (read_suite(self.suite).adapt or read_scale(self.scale).adapt):
+            return config
         return _adapted(config, read_scale(self.scale), self.what)
 
     def settings(self) -> Settings:
@@ -73,12 +76,15 @@ def planned(
     data: Sequence[str] = (),
     only: Sequence[str] = (),
 ) -> list[Cell]:
-    """Return the cells of some tables, seed after seed; `only` names rows, in their order."""
+    """Return the cells of some tables, seed after seed; `only` names rows, in their order.
+
+    A table that names its scales has no cells at others.
+    """
     cells = []
     for suite_name, table_name in tables:
         suite = read_suite(suite_name)
         table = suite.tables[table_name]
-        if table.kind not in MEASURED:
+        if table.kind not in MEASURED or (table.scales and scale not in table.scales):
             continue
         for seed in seeds:
             for row in suite.rows_of(table_name):
@@ -92,10 +98,12 @@ def planned(
     return chosen
 
 
-def scale_words(scale: str) -> str:
-    """Return whether a scale is the paper's, or how it is reduced."""
-    reduced = read_scale(scale).reduced
-    return f"reduced ({reduced})" if reduced else PAPER_SCALE
+def scale_words(suite: str, scale: str) -> str:
+    """Return whether a scale is the paper's, or how it is reduced and differs otherwise."""
+    reduced, differs = read_scale(scale).reduced, read_suite(suite).differs
+    if not reduced:
+        return f"{PAPER_SCALE}, but for: {differs}" if differs else PAPER_SCALE
+    return f"reduced ({'; '.join(filter(None, (reduced, differs)))})"
 
 
 @cache
@@ -105,9 +113,9 @@ def _rows(suite: str) -> dict[str, Row]:
 
 @cache
 def _settings(suite: str, row_name: str, data: str, scale_name: str, seed: int) -> Settings:
-    row, scale = _rows(suite)[row_name], read_scale(scale_name)
-    recipe = recipe_settings(scale.recipe_of(data), row.method)
-    split = scale.data_settings(data, row.counts)
+    row, scale, plan = _rows(suite)[row_name], read_scale(scale_name), read_suite(suite)
+    recipe = recipe_settings(scale.recipe_of(data), row.method) if plan.recipes else {}
+    split = scale.data_settings(data, row.counts, plan.draws.get(data))
     if (grouping := source_named(data).paper_grouping) is not None:
         split["grouping"] = grouping
     if METHODS[row.method].needs.clean:
@@ -115,20 +123,23 @@ def _settings(suite: str, row_name: str, data: str, scale_name: str, seed: int) 
     prior = None
     if scale.recipe_of(data) == data:  # a prior that was estimated on another set means nothing
         prior = prior_of_recipe(recipe, data_config(split, f"benchmark '{row.title}'"))
-    return merge(
+    settings = merge(
         {"seed": seed, "prior": prior or "auto"},
         {"train": recipe.get("train", {}), "method": recipe.get("method", {})},
         {"data": split, "method": {"name": row.method}},
+        plan.protocol,
         {"backbone": scale.backbone, "train": scale.train},
         {"method": scale.method.get(row.method, {})},
         row.settings,
     )
+    if scale.most_epochs is not None:
+        epochs = settings["train"].get("epochs", TrainConfig().epochs)
+        settings["train"]["epochs"] = min(epochs, scale.most_epochs)
+    return settings
 
 
 def _adapted(config: RunConfig, scale: Scale, row: Row) -> RunConfig:
-    """Return the run with warm-ups that fit into fewer epochs, where the scale asks for that."""
-    if not scale.adapt:
-        return config
+    """Return the run with warm-ups that fit into fewer epochs."""
     asked = {*row.settings.get("method", {}), *scale.method.get(row.method, {})}
     kept = {name: getattr(config.method, name) for name in asked}
     method = config.method.for_budget(config.train.epochs).model_copy(update=kept)

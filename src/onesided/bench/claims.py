@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from onesided.bench.results import FIGURES, FINISHED, Key, Record
-from onesided.bench.suite import Claim, Suite
+from onesided.bench.suite import Claim, Suite, Table
 from onesided.core.errors import ConfigError
 
 Word = Literal["held", "not held", "mixed", "not run"]
@@ -53,14 +53,21 @@ class Judged:
         return sum(self.inequality.holds(left, right) for _, left, right in self.seeds)
 
     @property
+    def word(self) -> Word:
+        """held: for every seed; not held: for none; else mixed."""
+        return _word([self])
+
+    @property
     def words(self) -> str:
         """The inequality with its numbers."""
-        if not self.seeds:
-            return f"{self.inequality.text}: not run"
+        return f"{self.inequality.text}: {self.numbers if self.seeds else 'not run'}"
+
+    @property
+    def numbers(self) -> str:
+        """Means of both sides over seeds, and for how many of them it holds."""
         left = sum(one for _, one, _ in self.seeds) / len(self.seeds)
         right = sum(one for _, _, one in self.seeds) / len(self.seeds)
-        counted = f"{self.held} of {len(self.seeds)} seeds"
-        return f"{self.inequality.text}: {left:.1f} and {right:.1f}, {counted}"
+        return f"{left:.1f} and {right:.1f}, {self.held} of {len(self.seeds)} seeds"
 
 
 @dataclass(frozen=True)
@@ -75,12 +82,32 @@ class Verdict:
     @property
     def word(self) -> Word:
         """held: every inequality for every seed; not held: none for any; else mixed."""
-        if not self.parts or any(not part.seeds for part in self.parts):
-            return "not run"
-        held = sum(part.held for part in self.parts)
-        if held == sum(len(part.seeds) for part in self.parts):
-            return "held"
-        return "mixed" if held else "not held"
+        return _word(self.parts)
+
+
+def _word(parts: Sequence[Judged]) -> Word:
+    if not parts or any(not part.seeds for part in parts):
+        return "not run"
+    held = sum(part.held for part in parts)
+    if held == sum(len(part.seeds) for part in parts):
+        return "held"
+    return "mixed" if held else "not held"
+
+
+def by_scale(
+    suite: Suite, table: Table, records: Mapping[Key, Record]
+) -> dict[str, dict[str, Judged]]:
+    """Return every inequality between rows of a table, judged at each of its scales.
+
+    By the inequality's text, then by scale; on the table's first data set.
+    """
+    done = {key: record for key, record in records.items() if record["status"] == FINISHED}
+    found: dict[str, dict[str, Judged]] = {}
+    for part in (parse(text) for claim in suite.claims for text in claim.holds):
+        if set(part.rows) <= set(table.rows):
+            at = {scale: _compare(part, table.data[0], scale, done) for scale in table.scales}
+            found[part.text] = at
+    return found
 
 
 def parse(text: str) -> Inequality:

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from onesided.bench.claims import judge
+from onesided.bench.claims import by_scale, judge
 from onesided.bench.drawings import (
     Line,
     averaged,
@@ -173,6 +173,13 @@ def _sweep_part(
     return Part(name, f"{data}, {scale}. {said}.", svg)
 
 
+def _schedule(context: Context) -> Markup:
+    judged = by_scale(context.suite, context.table, all_records(context.output, context.suite_name))
+    scales = [(name, scale_summary(name)) for name in context.table.scales]
+    matrix = render("bench/web/schedule.html", judged=judged, scales=scales)
+    return matrix + _table(context)
+
+
 def _data(context: Context) -> Markup:
     facts = {one["data"]: one for one in read_facts(context.output)}
     published = context.suite.published_data
@@ -212,6 +219,7 @@ SECTIONS: Mapping[str, Callable[[Context], Markup]] = {
     "tsne": _maps,
     "curve": _curves,
     "sweep": _sweeps,
+    "schedule": _schedule,
     "data": _data,
     "examples": _examples,
     "pairs": _pairs,

@@ -138,7 +138,7 @@ def _head(cell: Cell) -> Record:
         "seed": cell.seed,
         "key": cell.key(),
         "method": cell.what.method,
-        "at": scale_words(cell.scale),
+        "at": scale_words(cell.suite, cell.scale),
         "settings": cell.settings(),
     }
 

@@ -1,19 +1,15 @@
 """Scales: how much of a publication's budget is spent, as data."""
 
 from collections.abc import Mapping
-from functools import cache
-from importlib import resources
-from pathlib import Path
 
 from pydantic import Field
 
-from onesided.bench.suite import Counts, Table
-from onesided.core.config import Config, Settings, nearest, read_toml
-from onesided.core.errors import ConfigError
+from onesided.bench.named_files import NamedFiles
+from onesided.bench.suite import Counts, Draw, Table
+from onesided.core.config import Config, Settings
 from onesided.data.problem.split import MINIMUM_POSITIVES
 from onesided.data.sources import SOURCES, source_named
 
-SCALES = Path(str(resources.files("onesided") / "bench" / "scales"))
 COUNTED = ("positives", "unlabelled", "held_out_positives", "held_out_unlabelled")
 
 
@@ -43,6 +39,8 @@ class Scale(Config):
     """Share of the data."""
     log_truth: int = Field(default=0, ge=0)
     """After how many epochs true accuracy is logged, for curves; 0 never. No method sees it."""
+    most_epochs: int | None = Field(default=None, ge=1)
+    """Longer schedules are compressed to so many epochs; None leaves them as they are."""
     adapt: bool = False
     """Whether methods adapt warm-ups and momentum to fewer epochs."""
     also: tuple[str, ...] = ()
@@ -66,18 +64,21 @@ class Scale(Config):
         """Return the data set whose recipes are followed."""
         return self._set(data).recipe or data
 
-    def data_settings(self, data: str, counts: Counts) -> Settings:
+    def data_settings(self, data: str, counts: Counts, draw: Draw | None = None) -> Settings:
         """Return the split of a data set, with the shares that a row's own counts mean.
 
         A row counts as the paper does on its own data set: 500 positives where the set has
-        1000 are half of the positives here.
+        1000 are half of the positives here. `draw` is the suite's own, if it has one.
         """
         own, entry, home = self._set(data), source_named(data), SOURCES[self.recipe_of(data)]
         share = self.share if own.share is None else own.share
-        settings: Settings = {"name": data}
+        settings: Settings = {"name": data, **(draw.settings() if draw else {})}
         for name in COUNTED:
             given = getattr(own, name)
-            base = share * getattr(entry, name) if given is None else given
+            # What a suite holds out is little already: a tenth of it would choose nothing.
+            whole = draw is not None and name.startswith("held_out")
+            drawn = getattr(entry if draw is None else draw, name)
+            base = drawn * (1.0 if whole else share) if given is None else given
             row = getattr(counts, name, None)
             part = 1.0 if row is None else row / getattr(home, name)
             settings[name] = max(1, round(base * part))
@@ -97,15 +98,14 @@ class Scale(Config):
         return self.sets.get(data, DataSet())
 
 
+SCALES = NamedFiles.of_package("scale", Scale, "scales")
+
+
 def scale_names() -> list[str]:
     """Return the names of all scales."""
-    return sorted(path.stem for path in SCALES.glob("*.toml"))
+    return SCALES.names()
 
 
-@cache
 def read_scale(name: str) -> Scale:
     """Return a scale by its name; all of it is checked."""
-    path = SCALES / f"{name}.toml"
-    if name not in scale_names():
-        raise ConfigError(f"There is no scale '{name}'.{nearest(name, scale_names())}")
-    return Scale.from_settings(read_toml(path), str(path))
+    return SCALES.read(name)

@@ -1,31 +1,40 @@
 """Suites: the tables and figures of a publication as data, with published numbers and claims."""
 
 from collections.abc import Mapping
-from functools import cache
-from importlib import resources
-from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from onesided.core.config import Config, Settings, merge, nearest, read_toml
+from onesided.bench.named_files import NamedFiles
+from onesided.core.config import Config, Settings, merge, nearest
 from onesided.core.errors import ConfigError
 from onesided.methods import METHODS
 
-SUITES = Path(str(resources.files("onesided") / "bench" / "suites"))
 Kind = Literal[
-    "table", "cost", "tsne", "curve", "sweep", "data", "examples", "pairs", "gradients", "drawing"
+    "table",
+    "cost",
+    "tsne",
+    "curve",
+    "sweep",
+    "schedule",
+    "data",
+    "examples",
+    "pairs",
+    "gradients",
+    "drawing",
 ]
-"""table, tsne, curve, sweep and cost show runs; data and examples show data sets; pairs and
-gradients draw formulas; a drawing has nothing to measure."""
-MEASURED = frozenset({"table", "cost", "tsne", "curve", "sweep"})
+"""table, tsne, curve, sweep, schedule and cost show runs; data and examples show data sets; pairs
+and gradients draw formulas; a drawing has nothing to measure."""
+MEASURED = frozenset({"table", "cost", "tsne", "curve", "sweep", "schedule"})
 """Kinds that are made of runs."""
 Figure = Literal[
     "oa", "f1", "precision", "recall", "auc", "epoch_seconds", "inference_ms", "gflops"
 ]
 Curve = Literal["test_oa", "unlabelled_oa"]
-Published = Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]
-"""By data set, row and figure: mean and standard deviation in per cent."""
+Numbers = Annotated[tuple[float, ...], Field(min_length=1, max_length=2)]
+"""Mean and standard deviation in per cent, or the mean alone."""
+Published = Mapping[str, Mapping[str, Mapping[str, Numbers]]]
+"""By data set, row and figure."""
 
 
 class Counts(Config):
@@ -37,6 +46,27 @@ class Counts(Config):
     """Unlabelled samples."""
     prior: float | None = None
     """Share of positives among them."""
+
+
+class Draw(Config):
+    """How a publication draws a data set, where that is not the data set's own problem here."""
+
+    positives: int
+    unlabelled: int
+    held_out_positives: int
+    """The same at every scale, as is the next one."""
+    held_out_unlabelled: int
+    prior: float | None = None
+    positive_classes: tuple[int, ...] | None = None
+
+    def settings(self) -> Settings:
+        """Return what it sets beside counts."""
+        given = {"prior": self.prior, "positive_classes": self.positive_classes}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in given.items()
+            if value is not None
+        }
 
 
 class Row(Config):
@@ -83,6 +113,8 @@ class Table(Config):
     """Settings that are varied, one at a time."""
     curve: Curve | None = None
     """What a curve shows after an epoch."""
+    scales: tuple[str, ...] = ()
+    """The only scales that it is measured at, in the order of a schedule; empty means all."""
     note: str = ""
     """A sentence below it."""
 
@@ -115,8 +147,18 @@ class Suite(Config):
     title: str
     source: str
     """Where the published numbers are from."""
-    labels: Mapping[str, str]
+    labels: Mapping[str, str] = Field(default_factory=dict)
     """Every label of a table or figure in the publication's source, and its id here."""
+    differs: str = ""
+    """How every cell differs from the publication, whatever its scale."""
+    recipes: bool = True
+    """Whether rows lie over the recipes of their methods, which are those of the NcPU paper."""
+    adapt: bool = False
+    """Whether methods adapt warm-ups and momentum to the epochs of the protocol."""
+    protocol: Settings = Field(default_factory=dict)
+    """Settings of every row: tables `data` and `train`, and `prior`. Scales and rows win."""
+    draws: Mapping[str, Draw] = Field(default_factory=dict)
+    """Data sets that the publication draws in its own way."""
     rows: Mapping[str, Row]
     tables: Mapping[str, Table]
     claims: tuple[Claim, ...] = ()
@@ -136,6 +178,12 @@ class Suite(Config):
             if meant not in self.tables:
                 raise ValueError(f"label {label} names '{meant}', which is not in [tables]")
         return self
+
+    @property
+    def epoch_words(self) -> str:
+        """Which epoch the figures are of."""
+        keep = self.protocol.get("train", {}).get("keep", "last")
+        return "the last epoch" if keep == "last" else "the epoch that held-out P and U prefer"
 
     def all_rows(self) -> dict[str, Row]:
         """Return every row by name, with those of sweeps."""
@@ -164,18 +212,17 @@ def _swept(base: Row, sweep: Sweep, value: float) -> Row:
     )
 
 
+SUITES = NamedFiles.of_package("suite", Suite, "suites")
+
+
 def suite_names() -> list[str]:
     """Return the names of all suites."""
-    return sorted(path.stem for path in SUITES.glob("*.toml"))
+    return SUITES.names()
 
 
-@cache
 def read_suite(name: str) -> Suite:
     """Return a suite by its name; all of it is checked."""
-    path = SUITES / f"{name}.toml"
-    if name not in suite_names():
-        raise ConfigError(f"There is no suite '{name}'.{nearest(name, suite_names())}")
-    return Suite.from_settings(read_toml(path), str(path))
+    return SUITES.read(name)
 
 
 def tables_named(target: str) -> list[tuple[str, str]]:

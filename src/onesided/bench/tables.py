@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onesided.bench.cells import scale_words
 from onesided.bench.results import FINISHED, Record
 from onesided.bench.scale import read_scale
-from onesided.bench.suite import Figure, read_suite
+from onesided.bench.suite import Figure, Numbers, read_suite
 
 TITLES: Mapping[str, str] = {
     "oa": "OA",
@@ -52,10 +52,9 @@ class Shown:
     rows: tuple[ShownRow, ...]
     words: str  # run at the paper's scale, or reduced (how)
 
-    @property
-    def any_published(self) -> bool:
-        """Whether the publication has a number of this data set."""
-        return any(text != NOTHING for row in self.rows for text in row.published.values())
+    def is_published(self, figure: str) -> bool:
+        """Return whether the publication has this figure of a row on this data set."""
+        return any(row.published[figure] != NOTHING for row in self.rows)
 
 
 def shown(suite: str, table: str, records: Sequence[Record]) -> list[Shown]:
@@ -74,7 +73,7 @@ def shown(suite: str, table: str, records: Sequence[Record]) -> list[Shown]:
 def _shown(suite_name: str, table: str, scale: str, data: str, records: Sequence[Record]) -> Shown:
     suite = read_suite(suite_name)
     here = [one for one in records if (one["scale"], one["data"]) == (scale, data)]
-    words = scale_words(scale) if here else "not run"
+    words = scale_words(suite_name, scale) if here else "not run"
     rows = []
     for name in suite.rows_of(table):
         own = [one for one in here if one["row"] == name]
@@ -108,14 +107,16 @@ def _status(own: Sequence[Record], done: Sequence[Record]) -> str:
 
 
 def _published(
-    figure: str, numbers: Mapping[str, tuple[float, float]], costs: Mapping[str, float]
+    figure: str,
+    numbers: Mapping[str, Numbers],
+    costs: Mapping[str, float],
 ) -> str:
     if figure in costs:
         return f"{costs[figure]:g}"
     if figure not in numbers:
         return NOTHING
-    mean, deviation = numbers[figure]
-    return f"{mean:.2f} ± {deviation:.1f}"
+    mean, *deviation = numbers[figure]
+    return f"{mean:.2f} ± {deviation[0]:.1f}" if deviation else f"{mean:.1f}"
 
 
 def values(done: Sequence[Record], figure: str) -> list[float]:

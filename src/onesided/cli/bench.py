@@ -93,7 +93,12 @@ def run(
     targets: Targets,
     output: Output,
     scale: Annotated[
-        str, typer.Option("--scale", help="paper, features, features-all, small or smoke.")
+        str,
+        typer.Option(
+            "--scale",
+            help="paper, features, features-all, small (small-400, small-100 and small-30: in so "
+            "many epochs) or smoke; several as small-30,small-100 in this order.",
+        ),
     ],
     root: Root = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Repeats, seeds 0, 1, ...")] = 3,
@@ -115,7 +120,7 @@ def run(
 
     found = run_tables(
         targets,
-        scale=scale,
+        scale=_names(scale) or (scale,),
         output=output,
         root=root,
         seeds=seeds,
@@ -172,14 +177,15 @@ def _table(shown: "Shown") -> "Table":
     from onesided.bench.tables import TITLES
 
     table = Table(title=f"{shown.data}: {shown.words}", title_justify="left")
-    said = "measured (published)" if shown.any_published else "measured"
-    for column in ("row", *(f"{TITLES[one]} {said}" for one in shown.figures), "seeds", "remark"):
+    said = {one: " (published)" if shown.is_published(one) else "" for one in shown.figures}
+    titles = (f"{TITLES[one]} measured{said[one]}" for one in shown.figures)
+    for column in ("row", *titles, "seeds", "remark"):
         table.add_column(column)
     for row in shown.rows:
-        cells = [row.measured[one] for one in shown.figures]
-        if shown.any_published:
-            pairs = zip(cells, shown.figures, strict=True)
-            cells = [f"{cell} ({row.published[one]})" for cell, one in pairs]
+        cells = [
+            row.measured[one] + (f" ({row.published[one]})" if said[one] else "")
+            for one in shown.figures
+        ]
         table.add_row(row.title, *cells, str(row.seeds), row.status)
     return table
 

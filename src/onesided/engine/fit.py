@@ -29,7 +29,7 @@ from onesided.engine.checkpoint import (
     check_kinds,
 )
 from onesided.engine.interrupt import StopRequest, stop_requests
-from onesided.engine.kept_epoch import KeptEpoch, delivers_last
+from onesided.engine.kept_epoch import CHOSEN_BY, KeptEpoch, delivers_last
 from onesided.engine.log import EpochLog, Row, Tally
 from onesided.engine.optimise import (
     build_optimizer,
@@ -43,7 +43,7 @@ from onesided.engine.prefetch import has_room, prefetched
 from onesided.engine.sweep import MethodSweep
 from onesided.engine.train_config import TrainConfig, choose_device, choose_precision
 from onesided.methods.base import DirectMethod, GradientMethod, InformedMethod, Method
-from onesided.metrics.pu import proxy_auc
+from onesided.metrics.pu import proxy_accuracy_single_set, proxy_auc
 from onesided.storage.progress import Progress
 
 
@@ -77,14 +77,21 @@ def fit(
     seed: int = 0,
     memory: Memory | None = None,
     watcher: Watcher | None = None,
+    prior: float | None = None,
 ) -> Predictor:
     """Train a method on a split and return its predictor.
 
     The same call with the same memory resumes a stopped run, equal to the bit. Where
-    `train.threads` is auto, training has as many threads as torch has now.
+    `train.threads` is auto, training has as many threads as torch has now. `prior` is the share of
+    positives in U by which `train.keep = "best-accuracy"` chooses; the method has its own.
     """
+    if train.keep == "best-accuracy" and prior is None:
+        raise ConfigError(
+            "train.keep is best-accuracy, and proxy accuracy needs the share of positives in U, "
+            "but no prior was given. Give fit a prior, or set train.keep to best."
+        )
     with using_threads(train.threads_given):
-        return _fit(method, split, train, seed, memory or Memory(), watcher or Watcher())
+        return _fit(method, split, train, seed, memory or Memory(), watcher or Watcher(), prior)
 
 
 def _fit(
@@ -94,6 +101,7 @@ def _fit(
     seed: int,
     memory: Memory,
     watcher: Watcher,
+    prior: float | None,
 ) -> Predictor:
     device = choose_device(train.device)
     if not isinstance(method, GradientMethod):
@@ -110,7 +118,7 @@ def _fit(
         clean=split.clean if method.needs.clean else None,
     )
     with stop_requests() as request:
-        _Training(method, split, train, seed, device, loader, memory, watcher, request).run()
+        _Training(method, split, train, seed, device, loader, memory, watcher, request, prior).run()
     return Predictor(method, device)
 
 
@@ -122,6 +130,13 @@ def _fit_direct(method: DirectMethod, data: PUDataset, random: np.random.Generat
         return
     informed = cast("InformedMethod", method)
     informed.fit(flat, data.labelled, random, negative=data.negative, weights=data.weights)
+
+
+def _labelled_share(split: PUSplit) -> float:
+    """Return the share of P in P and U together, trained on and held out."""
+    parts = [part for part in (split.train, split.held_out) if part is not None]
+    labelled = sum(int(part.labelled.sum()) for part in parts)
+    return labelled / (labelled + sum(int(part.unlabelled.sum()) for part in parts))
 
 
 @dataclass
@@ -137,6 +152,7 @@ class _Training:
     memory: Memory
     watcher: Watcher
     request: StopRequest
+    prior: float | None
     kept: KeptEpoch = field(default_factory=KeptEpoch)
 
     def run(self) -> None:
@@ -162,7 +178,7 @@ class _Training:
             resuming = state is not None and number == here.stage
             if resuming and state is not None and state.optimizer is not None:
                 self._restore(optimizer, state.optimizer)
-            best = self.train.keep == "best" and delivers_last(self.method)
+            best = self.train.keep in CHOSEN_BY and delivers_last(self.method)
             self.chooses = best and number == len(stages) - 1
             self._run_stage(stage, number, optimizer, state if resuming else None)
         self.kept.restore(self.method)
@@ -242,7 +258,7 @@ class _Training:
     def _end_epoch(self, stage: Stage, clock: Clock, tally: Tally) -> None:
         held_out = self._held_out()
         if self.chooses:
-            self.kept.offer(self.method, clock.epoch, held_out["proxy_auc"])
+            self.kept.offer(self.method, clock.epoch, held_out[CHOSEN_BY[self.train.keep]])
         row: Row = {
             "stage": clock.stage,
             "epoch": clock.epoch,
@@ -258,17 +274,32 @@ class _Training:
         self.watcher.epoch(row)
 
     def _held_out(self) -> dict[str, float | None]:
-        """Return the figures of held-out P and U after an epoch, which the live alarm reads."""
+        """Return the figures of held-out P and U after an epoch, which the live alarm reads.
+
+        Proxy accuracy is among them where it chooses the epoch.
+        """
         data = self.split.held_out
+        by_accuracy = self.train.keep == "best-accuracy"
         if data is None:
-            return {"share_positive": None, "recall": None, "proxy_auc": None}
+            names = ("share_positive", "recall", "proxy_auc")
+            return dict.fromkeys((*names, "proxy_accuracy") if by_accuracy else names)
         scores = Predictor(self.method, self.device).scores(data.values)
         unlabelled, positive = scores[~data.labelled], scores[data.labelled]
-        return {
-            "share_positive": float((unlabelled > 0.5).mean()),
-            "recall": float((positive > 0.5).mean()),
+        share, recall = float((unlabelled > 0.5).mean()), float((positive > 0.5).mean())
+        found: dict[str, float | None] = {
+            "share_positive": share,
+            "recall": recall,
             "proxy_auc": proxy_auc(positive, unlabelled),
         }
+        if by_accuracy:
+            found["proxy_accuracy"] = self._proxy_accuracy(recall, share)
+        return found
+
+    def _proxy_accuracy(self, recall: float, share: float) -> float:
+        """Return the estimated accuracy: on U, or on the single set that P was labelled in."""
+        assert self.prior is not None, "`fit` refuses to choose by accuracy without one"
+        labelled = _labelled_share(self.split) if self.split.scenario == "single-set" else 0.0
+        return proxy_accuracy_single_set(recall, share, self.prior, labelled)
 
     def _save(self, position: Position, optimizer: Optimizer, tally: Tally) -> None:
         if rank() == 0:

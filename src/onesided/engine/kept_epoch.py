@@ -1,10 +1,11 @@
 """The epoch that held-out P and U prefer, kept beside the one in training.
 
-It is chosen by the proxy AUC of held-out items, never by true classes. What is kept is what
-inference needs; it goes into the checkpoint among the method's own tensors, so a resumed run keeps
-the same epoch.
+It is chosen by the proxy AUC of held-out items, or by their proxy accuracy, which needs the prior;
+never by true classes. What is kept is what inference needs; it goes into the checkpoint among the
+method's own tensors, so a resumed run keeps the same epoch.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -13,6 +14,8 @@ from torch import Tensor
 from onesided.methods.base import GradientMethod
 
 PREFIX = "kept_epoch."
+CHOSEN_BY: Mapping[str, str] = {"best": "proxy_auc", "best-accuracy": "proxy_accuracy"}
+"""The figure of held-out P and U in the log that each value of `train.keep` goes by."""
 
 State = dict[str, Tensor]
 
@@ -28,18 +31,18 @@ class KeptEpoch:
 
     Attributes:
         number: The epoch within the last stage, from 0.
-        proxy_auc: Of held-out P and U after it.
+        figure: Proxy AUC or proxy accuracy of held-out P and U after it.
         weights: The method's `inference_state` then.
     """
 
     number: int = -1
-    proxy_auc: float = 0.0
+    figure: float = 0.0
     weights: State = field(default_factory=dict)
 
-    def offer(self, method: GradientMethod, number: int, proxy_auc: float | None) -> None:
+    def offer(self, method: GradientMethod, number: int, figure: float | None) -> None:
         """Keep this epoch if it is better than every earlier one."""
-        if proxy_auc is not None and (self.number < 0 or proxy_auc > self.proxy_auc):
-            self.number, self.proxy_auc = number, proxy_auc
+        if figure is not None and (self.number < 0 or figure > self.figure):
+            self.number, self.figure = number, figure
             self.weights = {
                 name: tensor.detach().cpu().clone()
                 for name, tensor in method.inference_state().items()
@@ -54,7 +57,7 @@ class KeptEpoch:
         """Return it as tensors of a checkpoint."""
         if self.number < 0:
             return {}
-        facts = torch.tensor([float(self.number), self.proxy_auc], dtype=torch.float64)
+        facts = torch.tensor([float(self.number), self.figure], dtype=torch.float64)
         weights = {f"{PREFIX}weights.{name}": each for name, each in self.weights.items()}
         return {f"{PREFIX}facts": facts, **weights}
 
@@ -64,9 +67,9 @@ class KeptEpoch:
         own = {name: each for name, each in state.items() if not name.startswith(PREFIX)}
         if f"{PREFIX}facts" not in state:
             return cls(), own
-        number, proxy_auc = state[f"{PREFIX}facts"].tolist()
+        number, figure = state[f"{PREFIX}facts"].tolist()
         start = f"{PREFIX}weights."
         weights = {
             name.removeprefix(start): each for name, each in state.items() if name.startswith(start)
         }
-        return cls(int(number), float(proxy_auc), weights), own
+        return cls(int(number), float(figure), weights), own

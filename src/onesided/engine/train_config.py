@@ -70,10 +70,11 @@ class TrainConfig(Config):
     are idle; a resumed run keeps its number. Results depend on it in their last bits."""
     save_minutes: float = Field(default=5.0, ge=0)
     """A checkpoint is written at the end of every epoch, and inside long ones this often."""
-    keep: Literal["last", "best"] = "last"
-    """Which epoch is delivered: the last one, as papers do, or the one of the last stage with the
-    highest proxy AUC on held-out P and U. A method with a rule of its own (vPU, TEDn) keeps that
-    rule. Figures from the same held-out items are then biased slightly high."""
+    keep: Literal["last", "best", "best-accuracy"] = "last"
+    """Which epoch is delivered: the last one, as papers do; or, of the last stage, the one with the
+    highest proxy AUC on held-out P and U (best), or with the highest proxy accuracy at 0.5
+    (best-accuracy, as in PU-Bench), which needs the prior. A method with a rule of its own (vPU,
+    TEDn) keeps that rule. Figures from the same held-out items are then biased slightly high."""
     tensorboard: bool = False
     """Write TensorBoard event files beside log.jsonl."""
 

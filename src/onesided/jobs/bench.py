@@ -27,6 +27,9 @@ from onesided.core.monitor import Monitor
 from onesided.engine.interrupt import stop_requests
 from onesided.storage.atomic import read_json, write_json, write_text
 
+DEFAULT_SUITE = "ncpu"
+"""The suite of a page where none is named."""
+
 
 @dataclass(frozen=True)
 class BenchRun:
@@ -51,7 +54,7 @@ class BenchRun:
 def run_tables(
     targets: Sequence[str],
     *,
-    scale: str,
+    scale: str | Sequence[str],
     output: Path,
     root: Path | None = None,
     seeds: int = 3,
@@ -64,7 +67,7 @@ def run_tables(
 
     Args:
         targets: `ncpu/table2`, or `ncpu` for all of its tables and figures.
-        scale: How much to spend, see `onesided.bench.scales`.
+        scale: How much to spend, see `onesided.bench.scales`; several are run in this order.
         output: Folder of runs and result files; several processes may share it.
         root: Folder of the data sets.
         seeds: How many repeats, with the seeds 0, 1, ...
@@ -73,7 +76,8 @@ def run_tables(
         jobs: Processes that share the cells.
         monitor: Receives notices and progress.
     """
-    cells = chosen_cells(targets, scale, seeds, data, only)
+    scales = [scale] if isinstance(scale, str) else scale
+    cells = [cell for one in scales for cell in chosen_cells(targets, one, seeds, data, only)]
     monitor = monitor or Monitor()
     output.mkdir(parents=True, exist_ok=True)
     _describe_data(targets, output, root)
@@ -147,7 +151,7 @@ def show_table(target: str, output: Path) -> list[tuple[str, list[Shown]]]:
     return found
 
 
-def write_page(output: Path, *, suite: str = "ncpu", claims: Path | None = None) -> Path:
+def write_page(output: Path, *, suite: str = DEFAULT_SUITE, claims: Path | None = None) -> Path:
     """Write the page of a suite into the folder of its results, and the page of its claims.
 
     Args:
@@ -166,7 +170,8 @@ def write_page(output: Path, *, suite: str = "ncpu", claims: Path | None = None)
 def claims_text(suite: str, output: Path) -> str:
     """Return the claims of a suite as Markdown, judged from result files."""
     plan, records = read_suite(suite), all_records(output, suite)
-    command = "onesided bench page --claims"
+    named = "" if suite == DEFAULT_SUITE else f" --suite {suite}"
+    command = f"onesided bench page{named} --claims"
     return claims_page(plan.title, plan.source, judge(plan, records), command)
 
 

@@ -212,8 +212,11 @@ class RunConfig:
         }
         for key in ("device", "threads", "save_minutes", "tensorboard"):
             settings["train"].pop(key, None)
+        # Older runs had neither setting, and keep their identity.
         if self.train.keep == "last":
-            settings["train"].pop("keep", None)  # older runs kept the last epoch, too
+            settings["train"].pop("keep", None)
+        if settings["data"].get("pool") == "apart":
+            del settings["data"]["pool"]
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, replace
 
 from onesided.engine.fit import Memory, Watcher, fit
-from onesided.engine.kept_epoch import delivers_last
+from onesided.engine.kept_epoch import CHOSEN_BY, delivers_last
 from onesided.engine.log import Row
 from onesided.engine.predict import Predictor
 from onesided.metrics.alarm import falling_curve
@@ -12,6 +12,9 @@ from onesided.run.build import build_method
 from onesided.run.encode import encode
 from onesided.run.prior import PriorUsed, find_prior
 from onesided.run.problem import Problem
+
+NAMES = {"proxy_auc": "proxy AUC", "proxy_accuracy": "proxy accuracy"}
+"""How a sentence names what an epoch is chosen by."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,13 @@ def train(
 ) -> Trained:
     """Encode, find the prior, build the method and fit it; only `memory` writes anything.
 
-    `prior` is one that is known already; None finds it where the method needs one.
+    `prior` is one that is known already; None finds it where the method needs one, or the choice of
+    the epoch.
     """
     problem = encode(problem)
     config = problem.config
-    if prior is None and config.method.needs.prior:
+    by_accuracy = config.train.keep == "best-accuracy"
+    if prior is None and (config.method.needs.prior or by_accuracy):
         prior = find_prior(config.prior, problem.split, config.seed)
     method = build_method(
         config.method,
@@ -61,6 +66,7 @@ def train(
         seed=config.seed,
         memory=memory,
         watcher=_remembering(watcher or Watcher(), seen),
+        prior=prior.value if prior else None,
     )
     data = problem.data
     predictor = replace(predictor, embedder=data.embedder, encoder=data.encoder)
@@ -84,16 +90,17 @@ def _remembering(watcher: Watcher, rows: list[Row]) -> Watcher:
 def _curve_warnings(rows: list[Row], problem: Problem, keep: str) -> tuple[str, ...]:
     """Return a sentence where an earlier epoch was clearly better, or which one was kept."""
     held_out = problem.split.held_out
-    measured = [row.get("proxy_auc") for row in rows if row["stage"] == rows[-1]["stage"]]
+    chosen_by = CHOSEN_BY.get(keep, "proxy_auc")
+    measured = [row.get(chosen_by) for row in rows if row["stage"] == rows[-1]["stage"]]
     curve = [float(value) for value in measured if value is not None]
     if held_out is None or not curve or len(curve) < len(measured):
         return ()
-    if keep == "best":
+    if keep in CHOSEN_BY:
         best = max(range(len(curve)), key=curve.__getitem__)
         return (
             f"Epoch {best + 1} of {len(curve)} was kept, because held-out items preferred it "
-            f"(proxy AUC {curve[best]:.3f}, at the end {curve[-1]:.3f}). Figures from the same "
-            "items are biased slightly high.",
+            f"({NAMES[chosen_by]} {curve[best]:.3f}, at the end {curve[-1]:.3f}). Figures from the "
+            "same items are biased slightly high.",
         )
     fell = falling_curve(curve, int(held_out.labelled.sum()))
     return (fell,) if fell else ()

@@ -7,15 +7,18 @@ PU data arises in two ways:
 * **single-set**: one sample is drawn, and some of its positives are labelled. U is the rest,
   so it holds fewer positives than the population.
 
+Of a finite data set, a case-control study can be imitated in two ways, `Pool`: no sample is in both
+P and U, or U is a whole sample of the population and P is drawn from it, so that U holds P, too.
+
 A split is a pure function of the samples and its recipe, so a run has to store the recipe
 only. The hash proves that two runs saw the same split.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from jaxtyping import Bool, Int64, Shaped
@@ -25,6 +28,7 @@ from onesided.core.config import Config
 from onesided.core.errors import ConfigError, DataError
 from onesided.core.folds import joined_groups
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
+from onesided.data.problem.content import contents_of
 from onesided.data.problem.dataset import (
     Joined,
     LabelledDataset,
@@ -43,7 +47,10 @@ POOLED = "pooled"
 """The grouping that ignores the publisher's division: all samples together, one by one."""
 GROUP_DRAWS = 100
 """How often groups are drawn until both sides hold positives and unlabelled samples."""
-_Deal = Callable[[int, int], PUDataset]
+Pool = Literal["apart", "whole"]
+"""Whether the labelled positives that are trained on are in U, too, without their label."""
+_Deal = Callable[[int, int, Pool], PUDataset]
+"""Draws labelled and unlabelled samples, so many of each."""
 
 
 class SplitRecipe(Config):
@@ -66,6 +73,10 @@ class SplitRecipe(Config):
     """Held-out samples of each class whose label is known, for methods that need them."""
     scenario: Scenario = "case-control"
     """How P and U were drawn."""
+    pool: Pool = "apart"
+    """apart: no sample is in both P and U, as in the paper. whole: P is drawn from the positives of
+    U and stays in U without its label, as in PU-Bench; case-control only. Held-out P and U are
+    apart in both, because intervals take them for independent samples."""
     grouping: str | None = None
     """Kind of group, such as tile or event, that is never both trained and tested on; for data
     sets without a test part. Left out: the publisher's division where there is one, else sample
@@ -84,6 +95,15 @@ class SplitRecipe(Config):
             raise ValueError(
                 f"held_out_positives is {self.held_out_positives} and held_out_unlabelled "
                 f"is {self.held_out_unlabelled}; hold out some of both, or set both to 0"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _a_single_set_is_divided(self) -> Self:
+        if self.pool == "whole" and self.scenario == "single-set":
+            raise ValueError(
+                "pool is 'whole', but in a single set U is what is left after labelling; set pool "
+                "to 'apart', or scenario to 'case-control'"
             )
         return self
 
@@ -113,14 +133,17 @@ def split_source(source: Source, recipe: SplitRecipe) -> PUSplit:
     negatives = _Deck("negatives", rows[negative[rows]], random)
 
     if source.unlabelled is not None and recipe.prior is None:
+        _check_apart(recipe)
         deal = _publishers_unlabelled(train, source.unlabelled, positives, random)
     else:
         truth = np.where(positive, POSITIVE, NEGATIVE)
         deal = _mixed_unlabelled(train, truth, recipe, positives, negatives, random)
-    dealt = deal(recipe.positives, recipe.unlabelled)
+    dealt = deal(recipe.positives, recipe.unlabelled, recipe.pool)
     held_out = None
     if recipe.held_out_positives:
-        held_out = deal(recipe.held_out_positives, recipe.held_out_unlabelled)
+        held_out = deal(recipe.held_out_positives, recipe.held_out_unlabelled, "apart")
+    if recipe.pool == "whole":
+        dealt, held_out = _by_content(dealt, held_out)
     return PUSplit(
         train=dealt,
         test=_test_part(source, recipe, division),
@@ -338,7 +361,7 @@ def _mixed_unlabelled(
             "data.prior is missing: give the share of positives to put into U, for example 0.4."
         )
 
-    def deal(n_labelled: int, n_unlabelled: int) -> PUDataset:
+    def deal(n_labelled: int, n_unlabelled: int, pool: Pool) -> PUDataset:
         # In a single set the labelled positives are part of the prior's share.
         size = n_unlabelled + (n_labelled if recipe.scenario == "single-set" else 0)
         hidden = round(size * prior) - (size - n_unlabelled)
@@ -348,13 +371,55 @@ def _mixed_unlabelled(
                 f"of {prior} in {size} samples gives {hidden + n_labelled} positives, fewer than "
                 f"the {n_labelled} to be labelled. Raise data.prior or lower data.positives."
             )
-        labelled = positives.take(n_labelled)
+        if pool == "whole":
+            _check_enough_to_label(n_labelled, hidden)
+        own = positives.take(n_labelled if pool == "apart" else 0)
         parts = [positives.take(hidden), negatives.take(n_unlabelled - hidden)]
+        # The deck is shuffled, so the first of a whole pool's positives are a random draw.
+        labelled = own if pool == "apart" else parts[0][:n_labelled]
         unlabelled = np.concatenate(parts)
         random.shuffle(unlabelled)
         return _pu(samples.values, samples.names, truth, labelled, unlabelled)
 
     return deal
+
+
+def _check_enough_to_label(n_labelled: int, hidden: int) -> None:
+    if n_labelled > hidden:
+        raise ConfigError(
+            f"data.pool is 'whole', so P is drawn from the positives of U: {n_labelled} wanted, "
+            f"{hidden} there. Lower data.positives, or raise data.unlabelled or data.prior."
+        )
+
+
+def _check_apart(recipe: SplitRecipe) -> None:
+    if recipe.pool == "whole":
+        raise ConfigError(
+            "data.pool is 'whole', but U is the publisher's own unlabelled part here, which holds "
+            "no labelled positives. Leave data.pool out, or give data.prior."
+        )
+
+
+def _by_content(train: PUDataset, held_out: PUDataset | None) -> tuple[PUDataset, PUDataset | None]:
+    """Return both parts with their contents; nothing held out shows what is trained on.
+
+    In a whole pool each labelled sample is in U, too: those two rows have one content, so folds
+    keep them together. All of the data set being in the pool, its copies and near copies are, too.
+    """
+    parts = [train] if held_out is None else [train, held_out]
+    number = contents_of([part.values for part in parts]).number
+    trained, others = number[: len(train)], number[len(train) :]
+    train = replace(train, content=trained)
+    if held_out is None:
+        return train, None
+    unseen = np.flatnonzero(~np.isin(others, trained))
+    left = replace(held_out, content=others).some(unseen)
+    if left.labelled.all() or not left.labelled.any():
+        raise ConfigError(
+            "All held-out positives, or all held-out unlabelled samples, look like samples that "
+            "are trained on. Raise data.held_out_positives and data.held_out_unlabelled."
+        )
+    return train, left
 
 
 def _publishers_unlabelled(
@@ -365,7 +430,7 @@ def _publishers_unlabelled(
     truth = np.concatenate([np.full(len(samples), POSITIVE), np.full(len(pool), UNKNOWN)])
     both = Joined(samples, pool)
 
-    def deal(n_labelled: int, n_unlabelled: int) -> PUDataset:
+    def deal(n_labelled: int, n_unlabelled: int, pool: Pool) -> PUDataset:
         labelled, unlabelled = positives.take(n_labelled), deck.take(n_unlabelled) + len(samples)
         return _pu(both, both.names, truth, labelled, unlabelled)
 
