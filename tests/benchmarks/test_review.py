@@ -38,7 +38,7 @@ def test_the_plot_names_what_it_draws() -> None:
 
 
 def test_folders_hold_the_positives_that_they_say(tmp_path: Path) -> None:
-    given, _ = review._two_folders(
+    given, _, _ = review._two_folders(
         np.arange(1000), np.arange(1000, 9000),
         lambda value, path: path.with_suffix(".txt").write_text(str(value)) and None,
         tmp_path, 0,
@@ -69,9 +69,10 @@ def test_a_review_finds_no_more_than_there_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(review, "METHOD", {"method": "ce", "epochs": 1})
+    monkeypatch.setattr(review, "PENALTY", {})
     monkeypatch.setattr(review, "STRATEGIES", ("likely", "random", review.ONE_PASS))
     monkeypatch.setattr(review, "ROUNDS", 2)
-    row = review.reviewed(({"data": "toy-images"}, review.of_data_set), tmp_path, 0, 10)
+    row = review.reviewed(({"data": "toy-images"}, {}, review.of_data_set), tmp_path, 0, 10)
     for found in row["found"].values():
         assert len(found) == 2
         assert 0 <= found[0] <= found[1] <= min(20, row["positives"])
