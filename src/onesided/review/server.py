@@ -8,6 +8,7 @@ becomes a path. The page is one file with a strict policy; whatever comes from f
 
 import json
 import secrets
+import shlex
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
@@ -212,6 +213,7 @@ class Page:
             "threshold": session.threshold,
             "round": session.round,
             "may_train": self.train is not None,
+            "at_the_end": self._at_the_end(),
         }
         return document(
             TEMPLATE,
@@ -223,6 +225,13 @@ class Page:
             run_name=session.run.resolve().name,
             audit=session.drawn is not None,
         )
+
+    def _at_the_end(self) -> str:
+        """Return what is shown when no item is left: what to do next."""
+        run = visible(shlex.quote(str(self.session.run)), 300)
+        if self.session.drawn is not None:
+            return f"All drawn items are answered. For the figures: onesided audit {run} estimate"
+        return f"No item is left to answer. To train again: onesided review {run} --apply"
 
     def _strategies(self) -> list[str]:
         has_features = self.session.features is not None

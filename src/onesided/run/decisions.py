@@ -223,7 +223,7 @@ class NewThreshold:
         if prior is not None and prior.origin in FROM_OWN_SCORES:
             known = None  # it was not given; the rule estimates it again, and says so
         model = ModelDescription.from_settings(read_json(run / DESCRIPTION), DESCRIPTION)
-        columns, rows = _read_decisions(run / SCORES, len(scored.unlabelled))
+        columns, rows = read_decisions(run / SCORES, len(scored.unlabelled))
         arrays = read_arrays(run / REPORT_DATA) if (run / REPORT_DATA).exists() else None
         chosen = choose_threshold(rule, scored, known)
         return cls(run, result, scored, prior, chosen, model, columns, rows, arrays)
@@ -283,13 +283,15 @@ def _given_prior(run: Path) -> float | None:
     return prior if isinstance(prior, float) else None
 
 
-def _read_decisions(path: Path, items: int) -> tuple[list[str], list[list[str]]]:
+def read_decisions(path: Path, items: int | None) -> tuple[list[str], list[list[str]]]:
+    """Return the first line and the others of `scores.csv`; of so many items, where it is known."""
     try:
         text = io.StringIO(read_own(path).decode("utf-8"), newline="")
         columns, *rows = csv.reader(text, strict=True)
         columns.index("decision")
-        if len(rows) != items or any(len(row) != len(columns) for row in rows):
-            raise ValueError(f"expected {items} rows of {len(columns)} cells, as the run wrote it")
+        wanted = len(rows) if items is None else items
+        if len(rows) != wanted or any(len(row) != len(columns) for row in rows):
+            raise ValueError(f"expected {wanted} rows of {len(columns)} cells, as the run wrote it")
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path} cannot be read ({error}). {AGAIN}") from None
     return columns, rows

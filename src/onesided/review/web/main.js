@@ -111,7 +111,7 @@ class Review {
 
   show(item, was = "") {
     this.current = item;
-    this.viewer.set(item, byId("clear").hidden ? "Nothing is left to answer here." : "No item fits what you chose.");
+    this.viewer.set(item, byId("clear").hidden ? FACTS.at_the_end : "No item fits what you chose.");
     byId("name").textContent = item?.item ?? "";
     byId("why").textContent = item?.why ?? "";
     const facts = item && item.score !== null
