@@ -276,10 +276,11 @@ def page(content: Mapping[str, Any]) -> str:
         "",
         f"*{EARLIER_MIX}* was the default before. A random item is positive as often as the pool "
         "is, so one answer in five",
-        "was spent on what an [audit](../audit.md) does better, and *diverse* gives up positives "
-        "for variety that a linear",
-        "model does not need. What *mixed* spends on uncertain items buys decisions near the "
-        "threshold.",
+        "was spent on what an [audit](../audit.md) does better. What *mixed* spends on uncertain "
+        "items buys decisions near",
+        "the threshold. Where the first model ranks well, one pass is hard to beat: rounds can "
+        "only improve what is wrong",
+        "in the first ranking.",
         "",
         f"*{WEIGHED}* is an experiment: a rejected item weighs as much as an item of P, all of "
         "them at most as much as U.",
@@ -316,9 +317,9 @@ def _section(content: Mapping[str, Any], name: str) -> list[str]:
     return [
         f"## {WORDS[name]}",
         "",
-        f"{len(rows)} seeds (splits, models and reviewers); a pool of {pool:,} items, of which "
+        f"Seeds (of split, model and reviewer): {len(rows)}. A pool of {pool:,} items, of which "
         f"{positives:.0f} are positive.",
-        f"All of it took {seconds / 60:.0f} CPU-minutes.",
+        f"All of it took {seconds / 60:.1f} CPU-minutes.",
         *([WARNING] if name == "harvey" else []),
         "",
         markdown(("strategy", *columns, "per 100 answers"), table),

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import review
 from onesided.methods.against_pool import TrainingRows
+from onesided.storage.atomic import write_text
 
 
 def content() -> dict[str, object]:
@@ -28,7 +29,7 @@ def test_the_page_shows_what_the_rows_say() -> None:
     assert text.count("| random | 1.0 | 1.0 | 10.0 (10.0 to 10.0) |") == 3
     assert text.count("| likely | 3.0 | 5.0 | 50.0 (50.0 to 50.0) |") == 3
     assert "of which 10 are positive" in text
-    assert "2 CPU-minutes" in text
+    assert "2.0 CPU-minutes" in text
 
 
 def test_the_plot_names_what_it_draws() -> None:
@@ -40,7 +41,7 @@ def test_the_plot_names_what_it_draws() -> None:
 def test_folders_hold_the_positives_that_they_say(tmp_path: Path) -> None:
     given, _, _ = review._two_folders(
         np.arange(1000), np.arange(1000, 9000),
-        lambda value, path: path.with_suffix(".txt").write_text(str(value)) and None,
+        lambda value, path: write_text(path.with_suffix(".txt"), str(value)),
         tmp_path, 0,
     )  # fmt: skip
     values = [int(file.read_text()) for file in given["unlabelled"].iterdir()]

@@ -167,3 +167,22 @@ def test_a_map_without_a_map_file_beside_it_asks_for_one(
     outcome = call("review", run, "--export", tmp_path / "a.gpkg", "--map", folder / "damage.gpkg")
     assert outcome.exit_code == 0, outcome.err
     assert len(read_layer(tmp_path / "a.gpkg")) == 64
+
+
+def test_the_next_round_of_a_region_is_a_region(tmp_path: Path) -> None:
+    scene = write_geotiff_scene(tmp_path, seed=1, size=512, buildings=64)
+    map_buildings(
+        image=scene.post, footprints=scene.gpkg, positives=scene.positives, region=True,
+        method="ce", epochs=1, size=16, settings=SETTINGS, output=tmp_path / "damage.gpkg",
+    )  # fmt: skip
+    session = ReviewSession(tmp_path / "damage-run", reviewer="Anna")
+    high, low = session.items[0], session.items[-1]
+    session.answer(high, "negative")
+    session.answer(low, "positive")
+    done = session.apply()
+    assert done.files[0] == (tmp_path / "damage-round2" / "damage.gpkg").absolute()
+    assert (done.folder / "region").is_dir()
+    layer = read_layer(done.files[0])
+    roles = dict(zip(layer.columns["id"], layer.columns["role"], strict=True))
+    decisions = dict(zip(layer.columns["id"], layer.columns["decision"], strict=True))
+    assert (roles[high], roles[low], decisions[high]) == ("negative", "positive", "negative")

@@ -151,7 +151,7 @@ class Session:
         self._journal = AnswerJournal(self.run)
         self._state = _State()
         self._shown: dict[int, tuple[str, float]] = {}
-        self._lock = threading.RLock()
+        self._lock, self._reading = threading.RLock(), threading.Lock()
         self._now()  # a damaged journal is refused before anybody looks at an item
 
     @cached_property
@@ -170,9 +170,14 @@ class Session:
         """The items as people see them."""
         return open_items(self.run, self.config.data)
 
-    @cached_property
+    @property
     def features(self) -> Features | None:
         """Stored features of all items; None where the run has none."""
+        with self._reading:  # two threads would read them twice
+            return self._features
+
+    @cached_property
+    def _features(self) -> Features | None:
         try:
             with self.monitor.phase("reading features") as phase:
                 return stored_features(self.run, self.config, self.items, phase)
