@@ -162,13 +162,14 @@ def write_probabilities(
     curve = found.now
     model = ModelDescription.from_settings(read_json(run / DESCRIPTION), DESCRIPTION)
     write_description(new, model.model_copy(update={"calibration": curve}))
-    columns, rows = read_decisions(run / SCORES, None)
-    at = {name: columns.index(name) for name in ("item", "score", "rank", "decision")}
+    # In full and best first, as the run wrote them: nine digits would give other probabilities.
+    scores = np.sort(Scored.load(run / SCORED).unlabelled)[::-1].tolist()
+    columns, rows = read_decisions(run / SCORES, len(scores))
+    item, rank, decision = (columns.index(name) for name in ("item", "rank", "decision"))
     lines = [
-        (row[at["item"]], *numbers_of(float(row[at["score"]]), curve), row[at["rank"]],
-         row[at["decision"]])
-        for row in rows
-    ]  # fmt: skip
+        (row[item], *numbers_of(score, curve), row[rank], row[decision])
+        for score, row in zip(scores, rows, strict=True)
+    ]
     write_text(new / SCORES, csv_lines([columns_of(curve), *lines]))
     entry = {key: found.to_json()[key] for key in ("basis", "explained", "reliability")}
     changed = {**result, "calibration": entry}

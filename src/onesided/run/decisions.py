@@ -283,15 +283,14 @@ def _given_prior(run: Path) -> float | None:
     return prior if isinstance(prior, float) else None
 
 
-def read_decisions(path: Path, items: int | None) -> tuple[list[str], list[list[str]]]:
-    """Return the first line and the others of `scores.csv`; of so many items, where it is known."""
+def read_decisions(path: Path, items: int) -> tuple[list[str], list[list[str]]]:
+    """Return the first line of a `scores.csv` of so many items, and the others, best first."""
     try:
         text = io.StringIO(read_own(path).decode("utf-8"), newline="")
         columns, *rows = csv.reader(text, strict=True)
         columns.index("decision")
-        wanted = len(rows) if items is None else items
-        if len(rows) != wanted or any(len(row) != len(columns) for row in rows):
-            raise ValueError(f"expected {wanted} rows of {len(columns)} cells, as the run wrote it")
+        if len(rows) != items or any(len(row) != len(columns) for row in rows):
+            raise ValueError(f"expected {items} rows of {len(columns)} cells, as the run wrote it")
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path} cannot be read ({error}). {AGAIN}") from None
     return columns, rows
