@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/review.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/review.md", "docs/audit.md"]
 
 
 def python_blocks(document: str) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import onesided
 from onesided.cli import app
 from onesided.core.errors import DataError, DataNotFound, OnesidedError
 from onesided.core.monitor import Monitor
@@ -187,3 +188,72 @@ def test_names_that_cannot_be_written_as_they_are_are_found_again(tmp_path: Path
         row["answer"] = "negative"
     write(tmp_path / "audit.csv", rows)
     assert audit_estimate(tmp_path, thresholds=())["answers"]["counted"] == 63
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
+    """A short search on a table, and the names of the positives in its pool."""
+    folder = tmp_path_factory.mktemp("searched")
+    random = np.random.default_rng(3)
+    positive = random.random(500) < 0.4
+    places = random.normal(0, 1, (500, 2)) + np.where(positive, 1.0, -1.0)[:, None]
+    labelled = positive & (random.random(500) < 0.4)
+    lines = [
+        f"{number},{'positive' if is_labelled else 'unlabelled'},{x:.4f},{y:.4f}"
+        for number, (is_labelled, (x, y)) in enumerate(zip(labelled, places, strict=True))
+    ]
+    table = folder / "points.csv"
+    table.write_text("\n".join(["id,label,x,y", *lines, ""]))
+    onesided.fit(table=table, output=folder / "run", budget="3s")
+    return folder / "run", {str(number) for number in np.flatnonzero(positive)}
+
+
+def scored_in(run: Path) -> list[dict[str, str]]:
+    with (run / "scores.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_enough_answers_give_the_run_probabilities_that_rest_on_them(
+    searched: tuple[Path, set[str]],
+) -> None:
+    run, positive = searched
+    before, basis = scored_in(run), json.loads((run / "result.json").read_text())["calibration"]
+    assert basis["basis"] == "prior"
+    audit_draw(run, size=120)
+    rows = rows_of(run)
+    for count, expected in ((30, "prior"), (120, "answers"), (30, "prior")):
+        for number, row in enumerate(rows):
+            word = "positive" if row["item"] in positive else "negative"
+            row["answer"] = word if number < count else ""
+        write(run / "audit.csv", rows)
+        found = audit_estimate(run, thresholds=())
+        assert found["calibration"]["basis"] == expected
+        assert found["calibration"]["before"]["basis"] == "prior"
+        model = json.loads((run / "model.json").read_text())
+        assert model["calibration"]["basis"] == expected
+        result = json.loads((run / "result.json").read_text())
+        assert result["calibration"]["basis"] == expected
+        after = scored_in(run)
+        kept = [{**row, "probability": ""} for row in after]
+        assert kept == [{**row, "probability": ""} for row in before], "scores and decisions stay"
+        changed = [row["probability"] for row in after] != [row["probability"] for row in before]
+        assert changed == (expected == "answers")
+        if expected == "answers":
+            assert found["calibration"]["reliability"]["items"] == 120
+            assert found["calibration"]["reliability_before"]["items"] == 120
+            assert "rests on 120 random items" in (run / "report.html").read_text()
+            assert found["typical"]["rejected"] is False
+    outcome = CliRunner().invoke(app, ["audit", str(run), "estimate"])
+    assert outcome.exit_code == 0
+    said = " ".join(outcome.output.split())
+    assert "Those from P, U and the prior stay." in said
+    assert "does not show that P is not typical" in said
+
+
+def test_a_run_without_a_model_gets_no_probabilities_and_says_why(run: Path) -> None:
+    audit_draw(run, size=60)
+    fill(run, 60)
+    found = audit_estimate(run, thresholds=())
+    assert found["calibration"]["basis"] is None
+    assert "holds no model" in found["calibration"]["explained"]
+    assert found["typical"] is None

@@ -5,7 +5,19 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom
 
-from onesided.metrics.typical import DRAWS, Cells, Sample, Typical, _p, is_typical
+from onesided.core.labels import NEGATIVE
+from onesided.metrics.audit import UNANSWERED
+from onesided.metrics.audit_design import audit_sample
+from onesided.metrics.typical import (
+    DRAWS,
+    Cells,
+    Sample,
+    Typical,
+    TypicalByAudit,
+    _p,
+    compare_with_audit,
+    is_typical,
+)
 
 PRIOR, GAP = 0.3, 3.0
 
@@ -105,3 +117,39 @@ def test_each_outcome_has_its_words() -> None:
     assert "4 times 80%, 8 times 100%" in Typical(0.4, strong).sentence
     assert "cannot be told from P and U" in Typical(0.4, none).sentence
     assert "typical." not in Typical(0.4, none).sentence
+
+
+def audited(seed: int, *, easy: float, size: int = 250) -> TypicalByAudit | None:
+    """Return the test of P against an audit; P is drawn by exp(easy * score) among positives."""
+    random = np.random.default_rng(seed)
+    positive, negative = random.beta(3, 2, 900), random.beta(1, 4, 2100)
+    scores, truth = np.append(positive, negative), np.arange(3000) < 900
+    chance = np.exp(easy * positive)
+    labelled = random.choice(positive, 150, p=chance / chance.sum())
+    design = audit_sample(scores, size=size, threshold=0.5, target="recall", seed=seed)
+    answers = np.full(3000, UNANSWERED)
+    answers[design.order] = truth[design.order]
+    return compare_with_audit(labelled, scores, design, answers)
+
+
+def test_an_audit_rejects_a_typical_p_no_more_often_than_it_says() -> None:
+    rejected = sum(found.rejected for seed in range(25) if (found := audited(seed, easy=0)))
+    assert rejected <= 3
+
+
+def test_an_audit_sees_a_p_of_easy_positives_that_p_and_u_cannot_show() -> None:
+    found = [audited(seed, easy=6) for seed in range(6)]
+    assert sum(each is not None and each.rejected for each in found) >= 5
+    one = found[0]
+    assert one is not None
+    assert one.of_p[0] > one.of_all[0]
+    assert "P is not typical of all positives" in one.sentence
+    assert one.to_json()["rejected"] is True
+
+
+def test_an_audit_without_a_positive_says_nothing_of_p() -> None:
+    scores = np.linspace(0, 1, 500)
+    design = audit_sample(scores, size=30)
+    answers = np.full(500, UNANSWERED)
+    answers[design.order] = NEGATIVE
+    assert compare_with_audit(scores[-50:], scores, design, answers) is None

@@ -6,11 +6,13 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from onesided.core.errors import DataError, MissingLibrary
 from onesided.core.monitor import Monitor
+from onesided.review.features import Features
 from onesided.review.server import MOST_BYTES, Page, application, check_libraries, serve
 from onesided.review.session import Session
 from onesided.storage.answer_journal import FILE
@@ -252,3 +254,41 @@ def test_a_port_that_is_taken_is_told(page: Page) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(Exception, match=f"Port {port} of this machine cannot be used"):
             serve(page, port=port, announce=print)
+
+
+class SlowToRead(Session):
+    """A review whose features take as long as a test wants."""
+
+    free: threading.Event
+
+    @property
+    def features(self) -> Features | None:
+        assert self.free.wait(30)
+        return np.arange(len(self.items), dtype=np.float32)[:, None]
+
+
+def alike_of_next(page: Page) -> list[object]:
+    """Return the items that look like the next one."""
+    items = page.next({"count": "1"})["items"]
+    assert isinstance(items, list)
+    alike: list[object] = items[0]["alike"]
+    return alike
+
+
+def test_the_first_item_does_not_wait_for_features(run: Path) -> None:
+    session = SlowToRead(run, reviewer="Anna")
+    session.free = threading.Event()
+    page = Page(session)
+    page.read_features()
+    assert "diverse" in page.html()
+    assert alike_of_next(page) == []
+    session.free.set()
+    assert page._reading is not None
+    page._reading.join()
+    assert len(alike_of_next(page)) == len(NAMES) - 1
+
+
+def test_the_end_says_what_to_do_next(run: Path) -> None:
+    assert "onesided review" in Page(Session(run, reviewer="Anna")).html()
+    drawn = Page(Session(run, reviewer="Anna", drawn=["U/a.png"]))
+    assert f"onesided audit {run} estimate" in drawn.html()

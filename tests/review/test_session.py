@@ -32,7 +32,7 @@ def test_likely_items_come_first_and_answered_ones_not_again(run: Path) -> None:
 
 def test_each_pick_says_why(run: Path) -> None:
     session = Session(run)
-    picks = session.next(10)
+    picks = session.next(10, strategy="likely:2,uncertain:1,random:1")
     assert {pick.strategy for pick in picks} == {"likely", "uncertain", "random"}
     for pick in picks:
         assert pick.why.lower().startswith(pick.strategy)
@@ -175,3 +175,21 @@ def test_wrong_answers_are_refused_and_nothing_is_written(
     with pytest.raises((ConfigError, DataError), match=said):
         session.answer(item, word, reviewer=reviewer)
     assert not (run / FILE).exists()
+
+
+def test_the_last_answers_tell_whether_positives_still_come(run: Path) -> None:
+    session = Session(run, reviewer="Anna")
+    words = ["positive", "unsure", "negative", "skip", "positive"]
+    for item, word in zip(ITEMS, words, strict=False):
+        session.answer(item, word)
+    assert session.progress().recent == (2, 3)
+    session.undo()
+    assert session.progress().recent == (1, 2)
+
+
+def test_an_item_below_the_threshold_is_not_called_likely_positive(run: Path) -> None:
+    session = Session(run)
+    assert session.pick(0, "likely").why.startswith("Likely positive")
+    last = session.pick(len(session.items) - 1, "likely")
+    assert last.why.startswith("Likeliest of those left")
+    assert "below the threshold" in last.why

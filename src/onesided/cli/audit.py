@@ -75,6 +75,22 @@ def audit(
         return
     console.print(_table(found))
     say(found["stopping"])
+    for sentence in _sentences(found):
+        say(sentence)
+
+
+def _sentences(found: Mapping[str, Any]) -> list[str]:
+    """Return what the audit says of P, and of the run's probabilities."""
+    from onesided.metrics.reliability import Reliability
+
+    calibration, typical = found["calibration"], found["typical"]
+    said = [typical["explained"]] if typical else []
+    said.append(calibration["explained"])
+    for kind, words in (("reliability_before", "Without the answers: "), ("reliability", "")):
+        off = calibration.get(kind)
+        if off and not (kind == "reliability_before" and off == calibration["reliability"]):
+            said.append(f"{words}{Reliability.of(off).sentence}")
+    return said
 
 
 def _table(found: Mapping[str, Any]) -> "Table":

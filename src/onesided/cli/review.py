@@ -2,7 +2,7 @@
 
 import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +20,8 @@ def review(
         bool, typer.Option("--apply", help="Train the next round with the answers.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="New run folder, for --apply.")
+        Path | None,
+        typer.Option("-o", "--output", help="New run folder for --apply; of a map, the new file."),
     ] = None,
     audit: Annotated[
         bool, typer.Option("--audit", help="Answer what onesided audit draw drew.")
@@ -83,7 +84,7 @@ def review(
         seed=seed,
         monitor=monitor,
     )
-    told: dict[str, object] = {}
+    told: dict[str, Any] = {}
     if imported is not None:
         told["imported"] = session.import_file(imported)
     if export is not None:
@@ -91,6 +92,8 @@ def review(
     if apply:
         done = session.apply(output)
         told |= {"run": str(done.folder), "report": str(done.report), "changes": done.changes}
+        if done.files:
+            told["files"] = [str(path) for path in done.files]
     if serves:
         _serve(session, port, monitor, as_json=as_json)
     if not (serves and as_json):  # the address was the one object
@@ -101,11 +104,14 @@ def _serve(session: "ReviewSession", port: int, monitor: "Monitor", *, as_json: 
     from onesided.cli.show import print_json, say
     from onesided.core.monitor import Monitor
     from onesided.review.server import Page, serve
-    from onesided.run.config import ChipsConfig
 
     def train(told: Monitor) -> str:
         done = session.apply(monitor=told)
-        return f"Round {done.changes['round']} is trained. Next: onesided review {done.folder}"
+        map_words = f" The map is {done.files[0]}." if done.files else ""
+        return (
+            f"Round {done.changes['round']} is trained.{map_words} Next: onesided review "
+            f"{done.folder}"
+        )
 
     def announce(address: str) -> None:
         if as_json:
@@ -114,11 +120,10 @@ def _serve(session: "ReviewSession", port: int, monitor: "Monitor", *, as_json: 
             say(f"Review at {address}")
             monitor.note("Only this machine can open it. Ctrl-C stops; answers are kept.")
 
-    is_map = isinstance(session.config.data, ChipsConfig)
-    serve(Page(session, None if is_map else train), port=port, announce=announce)
+    serve(Page(session, train), port=port, announce=announce)
 
 
-def _tell(session: "ReviewSession", told: dict[str, object], *, as_json: bool) -> None:
+def _tell(session: "ReviewSession", told: dict[str, Any], *, as_json: bool) -> None:
     from onesided.cli.show import print_json, say
     from onesided.jobs.review import summary_lines
 
@@ -136,6 +141,8 @@ def _tell(session: "ReviewSession", told: dict[str, object], *, as_json: bool) -
     if "run" in told:
         say(f"Next round: {told['run']}")
         say(f"Report: {told['report']}")
+    for file in told.get("files", ()):  # of a map
+        say(f"Wrote {file}")
 
 
 def _login() -> str:

@@ -20,9 +20,17 @@ from onesided.jobs.settings import PathLike
 from onesided.metrics import audit
 from onesided.metrics.audit import UNANSWERED, answers_to_halve, counted_answers
 from onesided.metrics.audit_design import AuditDesign, Target, audit_sample
+from onesided.metrics.calibration import Calibration
 from onesided.metrics.stored import read_figures
+from onesided.report import write_report
 from onesided.review.session import AUDIT
 from onesided.run.answers import Answers, answers_in
+from onesided.run.audited import (
+    AuditedProbabilities,
+    curve_of,
+    examine_by_audit,
+    write_probabilities,
+)
 from onesided.run.evaluate import read_pool, read_scores
 from onesided.run.folder import SCORES, read_result, working_in
 from onesided.storage.answer_journal import AnswerJournal, standing
@@ -30,6 +38,7 @@ from onesided.storage.answers import Answer
 from onesided.storage.atomic import read_json, write_json, write_text
 from onesided.storage.names import name_in_cell, spreadsheet_safe
 from onesided.storage.table import csv_lines, read_rows
+from onesided.storage.together import together, write_checksums
 
 SHEET, DRAW, FOUND = "audit.csv", "audit_draw.json", "audit.json"
 FARTHEST_FORECAST = 1600
@@ -168,8 +177,42 @@ def audit_estimate(
         now = np.array([decided[item] for item in items])
         content = _content(result, drawn, now, design, given, thresholds)
         content["stopping"] = _stopping(content, scores, now, drawn, given)
-        write_json(run / FOUND, content)
+        before = _curve_without_answers(run)
+        found, typical, reason = examine_by_audit(run, scores, design, given, before)
+        content["calibration"] = (
+            found.to_json() if found else {"basis": None, "explained": reason, "reliability": None}
+        )
+        content["typical"] = typical.to_json() if typical else None
+        _write(run, content, found, result)
     return content
+
+
+def _curve_without_answers(run: Path) -> Calibration | None:
+    """Return the curve of a run from P, U and the prior, also after an audit has replaced it."""
+    curve = curve_of(run)
+    if curve is not None and curve.basis == "prior":
+        return curve
+    if not (run / FOUND).exists():
+        return None
+    before = (read_json(run / FOUND).get("calibration") or {}).get("before")
+    return None if before is None else Calibration.from_settings(before, FOUND)
+
+
+def _write(
+    run: Path,
+    content: Mapping[str, Any],
+    found: AuditedProbabilities | None,
+    result: dict[str, Any],
+) -> None:
+    """Write `audit.json`; with it, where they change, the run's probabilities and its page."""
+    if found is None or found.now == curve_of(run):
+        write_json(run / FOUND, content)
+        return
+    with together(run) as new:
+        write_json(new / FOUND, content)
+        write_probabilities(new, run, found, result)
+        write_report(run, new=new)
+        write_checksums(new, run)
 
 
 def items_to_audit(run: Path) -> list[str]:

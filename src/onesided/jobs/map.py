@@ -12,7 +12,6 @@ from onesided.core.config import Settings, merge
 from onesided.core.errors import ConfigError
 from onesided.core.monitor import Monitor
 from onesided.engine.model_file import load_model
-from onesided.geo.input.imagery import Imagery, find_imagery
 from onesided.geo.input.positives import read_truth
 from onesided.geo.input.vector import count_footprints
 from onesided.geo.output.basemap import Basemap, basemap_of
@@ -27,11 +26,12 @@ from onesided.geo.scene.shift import parse_shift
 from onesided.geo.scene.sources import MapSources, MarkedScene, open_sources
 from onesided.geo.scene.tiles import is_event
 from onesided.jobs.fit import check_before_reading
+from onesided.jobs.map_request import MapRequest, word_of, words_of
 from onesided.jobs.region import Region, RegionResult, Wanted, formats_of, part_of
 from onesided.jobs.settings import PathLike, nested, training_flags
 from onesided.jobs.training import train_on_chips
 from onesided.jobs.words import MOST_SKIPPED
-from onesided.run.config import ChipsConfig, check_prior
+from onesided.run.config import ChipsConfig, check_prior, storable
 from onesided.run.folder import CHIPS, check_place, working_in
 from onesided.run.presets import plan_run
 from onesided.run.prior import PriorUsed
@@ -160,12 +160,13 @@ def map_buildings(
         overwrite: Replace another run in the run folder.
         monitor: Receives notices and progress.
     """
-    sources = MapSources(
-        image=_imagery(image, "--image", footprints),
-        pre=_imagery(pre, "--pre", footprints),
-        footprints=_path(footprints),
-        points=_path(points),
-        positives=_path(positives),
+    asked = MapRequest(
+        output=storable(str(output)),
+        image=words_of(image),
+        pre=words_of(pre),
+        footprints=word_of(footprints),
+        points=word_of(points),
+        positives=word_of(positives),
         positives_column=positives_column,
         positives_layer=positives_layer,
         layer=layer,
@@ -173,8 +174,14 @@ def map_buildings(
         footprints_crs=footprints_crs,
         image_crs=image_crs,
         shift=parse_shift(shift),
+        test=word_of(test),
+        formats=formats_of(formats),
+        cells=cells,
+        areas=word_of(areas),
+        region=region,
+        basemap=basemap,
+        page_megabytes=page_megabytes,
     )
-    sources.check(has_model=model is not None)
     flags = nested(
         {
             "data.name": "chips",
@@ -192,77 +199,80 @@ def map_buildings(
         }
     )
     given = merge(flags, settings or {})
-    folder = Path(run) if run else Path(output).with_name(f"{Path(output).stem}-run")
-    online = basemap_of(basemap) if basemap is not None else None
-    wanted = Wanted(Path(output), formats_of(formats), cells, _path(areas), online)
-    read: dict[str, Any] = {"footprints": footprints, "points": points, "positives": positives}
-    read |= {"test": test, "areas": areas}
-    read |= {f"image {number}": each for number, each in enumerate(_words(image))}
-    there = {
-        f"--{name.split()[0]}": Path(path)
-        for name, path in read.items()
-        if path and Path(path).exists()
-    }
-    if in_pieces(sources, part, wanted, region=region):
-        wanted.check_apart(there)
-        with ExitStack() as stack:
-            known = None if prior is None else check_prior(prior)
-            if model is not None:
-                check_goes_with_model(given, preset)
+    model = None if model is None else Path(model)
+    if model is not None:
+        check_goes_with_model(given, preset)
+    return map_settings(
+        asked,
+        given,
+        preset=preset or "quick",
+        run=run_of(Path(output)) if run is None else Path(run),
+        model=model,
+        part=part,
+        overwrite=overwrite,
+        monitor=monitor or Monitor(),
+    )
+
+
+def run_of(output: Path) -> Path:
+    """Return the run folder of a map, where none was named: beside the file that was asked for."""
+    return output.with_name(f"{output.stem}-run")
+
+
+def map_settings(
+    asked: MapRequest,
+    given: Settings,
+    *,
+    preset: str | None,
+    run: Path,
+    model: Path | None = None,
+    part: str | None = None,
+    overwrite: bool = False,
+    monitor: Monitor,
+) -> MapResult | RegionResult:
+    """Make a map by settings; wrong ones are refused before any image is read."""
+    sources = asked.sources()
+    sources.check(has_model=model is not None)
+    output = asked.path("output")
+    assert output is not None
+    online = basemap_of(asked.basemap) if asked.basemap is not None else None
+    wanted = Wanted(output, asked.formats, asked.cells, asked.path("areas"), online)
+    test = asked.path("test")
+    with ExitStack() as stack:
+        if in_pieces(sources, part, wanted, region=asked.region):
+            wanted.check_apart(asked.given())
+            known = None if "prior" not in given else check_prior(given["prior"])
             return Region(
                 sources=sources,
                 wanted=wanted,
-                folder=folder,
-                truth=read_truth(Path(test)) if test else None,
+                folder=run,
+                asked=asked,
+                truth=read_truth(test) if test else None,
                 stack=stack,
-                monitor=monitor or Monitor(),
+                monitor=monitor,
             ).map(
                 given,
-                preset=preset or "quick",
-                model=_path(model),
+                preset=preset,
+                model=model,
                 part=part_of(part),
                 prior=known if isinstance(known, float) else None,
                 overwrite=overwrite,
             )
-    files = MapFiles.beside(Path(output))
-    files.check_apart(there)
-    with ExitStack() as stack:
+        files = MapFiles.beside(output)
+        files.check_apart(asked.given())
         job = _Job(
             sources=sources,
             files=files,
-            folder=folder,
-            truth=read_truth(Path(test)) if test else None,
+            folder=run,
+            asked=asked,
+            truth=read_truth(test) if test else None,
             stack=stack,
-            monitor=monitor or Monitor(),
+            monitor=monitor,
             basemap=online,
-            page_megabytes=page_megabytes,
         )
         if model is None:
-            return job.train_and_map(given, preset or "quick", overwrite=overwrite)
-        check_goes_with_model(given, preset)
-        return job.map_by_model(Path(model), given.get("prior"))
-
-
-def _path(given: PathLike | None) -> Path | None:
-    return None if given is None else Path(given)
-
-
-def _words(given: PathLike | Sequence[PathLike] | None) -> list[PathLike]:
-    if given is None:
-        return []
-    return [given] if isinstance(given, str | Path) else list(given)
-
-
-def _imagery(
-    given: PathLike | Sequence[PathLike] | None, flag: str, footprints: PathLike | None
-) -> Path | Imagery | None:
-    """Return the image that a flag names; pictures of an xBD event stay a folder."""
-    words = _words(given)
-    if not words:
-        return None
-    if len(words) == 1 and (footprints is None or is_event(Path(footprints))):
-        return Path(words[0])
-    return find_imagery(words, flag)
+            return job.train_and_map(given, preset, overwrite=overwrite)
+        return job.map_by_model(model, given.get("prior"))
 
 
 def in_pieces(
@@ -286,13 +296,13 @@ class _Job:
     sources: MapSources
     files: MapFiles
     folder: Path
+    asked: MapRequest
     truth: Mapping[str, int] | None
     stack: ExitStack
     monitor: Monitor
     basemap: Basemap | None = None
-    page_megabytes: float = PAGE_MEGABYTES
 
-    def train_and_map(self, given: Settings, preset: str, *, overwrite: bool) -> MapResult:
+    def train_and_map(self, given: Settings, preset: str | None, *, overwrite: bool) -> MapResult:
         """Train on the marked buildings against all others, and write the map."""
         # Bad settings are refused now, not after an hour of cutting.
         plan = plan_run(given, preset)
@@ -302,15 +312,18 @@ class _Job:
         assert isinstance(wanted, ChipsConfig), "the settings above name chips"
         prepared = open_sources(self.stack, replace(self.sources, margin=wanted.margin))
         chips = self._cut(prepared, wanted.size)
-        trained = train_on_chips(prepared, chips, plan, wanted, place, self.monitor)
+        trained = train_on_chips(
+            prepared, chips, plan, wanted, place, self.monitor, asked=self.asked
+        )
         table = score_chips(
             self.folder,
             prepared.scene.buildings,
             chips,
-            marked=prepared.marked,
+            marked=trained.marked,
             held_out=trained.held_out,
             known=trained.known,
             copies=trained.copies,
+            rejected=trained.rejected if trained.rejected.any() else None,
         )
         return self._write(
             prepared,
@@ -398,7 +411,7 @@ class _Job:
                 summary,
                 warnings,
                 basemap=self.basemap,
-                page_megabytes=self.page_megabytes,
+                page_megabytes=self.asked.page_megabytes,
             )
         remove_other_files(self.files.page, page_folder)
         return MapResult(table, summary, warnings, tuple(self.files.paths()), self.folder)

@@ -49,6 +49,7 @@ from onesided.geo.scene.scoring import SCORES, Scoring, read_scores
 from onesided.geo.scene.shift import shift_warning
 from onesided.geo.scene.sources import MapSources, MarkedScene, imagery_warnings
 from onesided.jobs.fit import check_before_reading
+from onesided.jobs.map_request import MapRequest
 from onesided.jobs.settings import PathLike
 from onesided.jobs.training import TrainedOnChips, train_on_chips
 from onesided.metrics.calibration import Calibration
@@ -142,6 +143,7 @@ class Region:
     sources: MapSources
     wanted: Wanted
     folder: Path
+    asked: MapRequest
     truth: Mapping[str, int] | None
     stack: ExitStack
     monitor: Monitor
@@ -150,7 +152,7 @@ class Region:
         self,
         given: Settings,
         *,
-        preset: str,
+        preset: str | None,
         model: Path | None,
         part: tuple[int, int] | None,
         prior: float | None,
@@ -180,7 +182,8 @@ class Region:
             check_enough(marks.marked, "are given")
             trained, sample = self._train(division, marks.marked, plan, place, images)
             known.scores[sample], known.held_out[sample] = trained.known, trained.held_out
-            known.copies[sample] = trained.copies
+            known.copies[sample], known.rejected[sample] = trained.copies, trained.rejected
+            known.marked[sample] = trained.marked
             used = PriorUsed.of_result(trained.result)
             optimism = float(trained.result.get("optimism", 0.0))
             warnings += trained.notices
@@ -262,7 +265,10 @@ class Region:
         )
         with self.monitor.phase("cutting out buildings to train on") as phase:
             chips = cut_chips(scene, self.folder / CHIPS, size=config.size, progress=phase)
-        return train_on_chips(prepared, chips, plan, config, place, self.monitor), numbers
+        trained = train_on_chips(
+            prepared, chips, plan, config, place, self.monitor, asked=self.asked
+        )
+        return trained, numbers
 
     def _score(
         self,
@@ -298,6 +304,7 @@ class Region:
                 scores=known.scores,
                 held_out=known.held_out,
                 copies=known.copies,
+                rejected=known.rejected,
             )
         wanted = range(division.pieces) if part is None else division.of_part(part)
         with self.monitor.phase("scoring pieces of the region") as phase:
@@ -318,18 +325,28 @@ class Known:
         scores: By models that saw none of a building's neighbours; NaN elsewhere.
         held_out: Which buildings the model was not trained on, of those it could have been.
         copies: Which of the sample look the same as another that counts in figures.
+        rejected: Which buildings reviewers call undamaged.
     """
 
     marked: Bool[np.ndarray, "n"]
     scores: Float64[np.ndarray, "n"]
     held_out: Bool[np.ndarray, "n"]
     copies: Bool[np.ndarray, "n"]
+    rejected: Bool[np.ndarray, "n"]
 
     @classmethod
     def nothing(cls, marked: Bool[np.ndarray, "n"]) -> "Known":
         """Return the marks alone."""
         nobody = np.zeros(len(marked), bool)
-        return cls(marked, np.full(len(marked), np.nan), nobody, nobody.copy())
+        return cls(
+            marked.copy(), np.full(len(marked), np.nan), nobody, nobody.copy(), nobody.copy()
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> "Known":
+        """Return what was stored; parts of a region that were scored earlier have no rejections."""
+        arrays = read_arrays(path)
+        return cls(**{"rejected": np.zeros(len(arrays["marked"]), bool), **arrays})
 
 
 def merge_region(
@@ -358,7 +375,7 @@ def merge_region(
         if not locked:
             stack.enter_context(working_in(folders[0]))
         found = read_scores(division, [folder / REGION / SCORES for folder in folders])
-        facts, known = read_json(first / FACTS), Known(**read_arrays(first / MARKS))
+        facts, known = read_json(first / FACTS), Known.read(first / MARKS)
         scores = np.where(np.isnan(known.scores), found.scores, known.scores)
         table = MapTable(
             Buildings(_names(division, truth), np.full(division.count, None), division.system, {}),
@@ -369,6 +386,7 @@ def merge_region(
             float(facts["threshold"]),
             known.copies,
             _curve_of(facts),
+            known.rejected if known.rejected.any() else None,
         )
         prior = PriorUsed.of_result(facts)
         summary = summarise(
@@ -437,7 +455,7 @@ def _write(
     monitor: Monitor,
 ) -> tuple[Path, ...]:
     make_folder(wanted.output.parent, instead="Choose another place with -o.")
-    ranks = ranks_of(table.scores, table.marked)
+    ranks = ranks_of(table.scores, table.open)
     decided = Decided(
         table.scores,
         table.marked,
@@ -446,6 +464,7 @@ def _write(
         table.reasons,
         table.threshold,
         table.curve,
+        table.rejected,
     )
     written = wanted.layers()
     with monitor.phase("writing the map") as phase:

@@ -7,8 +7,8 @@ and simulated reviewers use it too.
 import os
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from onesided.engine.model_file import WEIGHTS, load_model
 from onesided.jobs.answers import LAYERS, answers_of_layer, write_answers_layer
 from onesided.jobs.audit import items_to_audit
 from onesided.jobs.fit import fit_settings
+from onesided.jobs.map import map_settings, run_of
+from onesided.jobs.map_request import MapRequest
 from onesided.jobs.settings import PathLike
 from onesided.methods import AUTO
 from onesided.methods.base import GradientMethod
@@ -38,6 +40,7 @@ from onesided.run.folder import (
     RESULT,
     STORE,
     make_folder,
+    read_result,
     working_in,
 )
 from onesided.run.load import stored_path
@@ -60,12 +63,14 @@ class RoundResult:
         result: The content of its `result.json`.
         changes: What changed since the run before: the content of its `review.json`.
         report: The page for people, which shows the changes.
+        files: Of a map: what was written, the file for other programs first.
     """
 
     folder: Path
     result: dict[str, Any]
     changes: dict[str, Any]
     report: Path
+    files: tuple[Path, ...] = ()
 
 
 class ReviewSession(Session):
@@ -154,11 +159,20 @@ class ReviewSession(Session):
         The same call resumes a training that was stopped.
 
         Args:
-            output: The new run folder; None takes this run's name with -round2, -round3 and so on.
+            output: The new run folder, or of a map the file to write (.gpkg, .geojson); None takes
+                this run's name with -round2, -round3 and so on, and for a map a folder of that
+                name beside the first one.
             monitor: Receives notices and progress; None tells the session's.
         """
+        told = monitor or self.monitor
+        if isinstance(self.config.data, ChipsConfig):
+            return _apply_to_map(self, None if output is None else Path(output), told)
         place = _next_folder(self.run, self.round) if output is None else Path(output)
-        return _apply(self, place, monitor or self.monitor)
+
+        def train(settings: Settings) -> Mapping[str, Any]:
+            return fit_settings(settings, place, preset=None, monitor=told).result
+
+        return _apply(self, place, train, told)
 
     def _warn_of(self, before: MergedAnswers, after: MergedAnswers) -> None:
         new = len(after.conflicts) - len(before.conflicts)
@@ -187,14 +201,43 @@ def _next_folder(run: Path, round_number: int) -> Path:
     return run.with_name(f"{name}-round{round_number + 1}")
 
 
-def _apply(session: ReviewSession, output: Path, monitor: Monitor) -> RoundResult:
-    config = session.config
-    if isinstance(config.data, ChipsConfig):
-        raise ConfigError(
-            "This run's buildings were cut out of images by onesided map, and only that command "
-            "can write the next map. Export the answers (--export answers.csv), and give the map "
-            "command again with another -o and --set data.answers=answers.csv."
-        )
+def _apply_to_map(session: ReviewSession, output: Path | None, monitor: Monitor) -> RoundResult:
+    """Train on the same buildings again, and write the next map in a folder of its own."""
+    asked = MapRequest.of(session.run)
+    before = asked.path("output")
+    assert before is not None, "every map has a file"
+    after = next_map(before, session.round) if output is None else output
+    if after.resolve() == before.resolve():
+        raise ConfigError(f"{after} is the map that was reviewed. Choose another file with -o.")
+    place, files = run_of(after), list[Path]()
+
+    def train(settings: Settings) -> Mapping[str, Any]:
+        done = map_settings(asked.beside(after), settings, preset=None, run=place, monitor=monitor)
+        files.extend(done.files)
+        return read_result(place)
+
+    found = _apply(session, place, train, monitor)
+    return replace(found, files=tuple(files))
+
+
+def next_map(before: Path, round_number: int) -> Path:
+    """Return the file of the next map: map.html and summary.csv beside it have names of their own.
+
+    So each round has a folder, beside the first map.
+    """
+    above = before.parent
+    is_round = _ROUND.sub("", above.name) == before.stem and above.name != before.stem
+    beside = above.parent if is_round else above
+    return beside / f"{before.stem}-round{round_number + 1}" / before.name
+
+
+def _apply(
+    session: ReviewSession,
+    output: Path,
+    train: Callable[[Settings], Mapping[str, Any]],
+    monitor: Monitor,
+) -> RoundResult:
+    """Train with the answers in a new run folder; `train` takes settings and returns the result."""
     if output.resolve() == session.run.resolve():
         raise ConfigError(f"{output} is the run that was reviewed. Choose another folder with -o.")
     _freeze_answers(session, output, monitor)
@@ -203,19 +246,19 @@ def _apply(session: ReviewSession, output: Path, monitor: Monitor) -> RoundResul
     settings, start = _warm_start(session.run, settings)
     monitor.note(start)
     _share_features(session.run, output)
-    found = fit_settings(settings, output, preset=None, monitor=monitor)
+    result = train(settings)
     changed = {
         "round": session.round + 1,
         "parent": _parent(session.run),
         "start": start,
-        **rounds.changes(session, session.result, found.result, read_pool(output)),
+        **rounds.changes(session, session.result, result, read_pool(output)),
     }
     with working_in(output):
         if not (output / rounds.FILE).exists():
             _write_changes(output, changed)
         else:
             changed = read_json(output / rounds.FILE)
-    return RoundResult(output, dict(found.result), changed, output / REPORT)
+    return RoundResult(output, dict(result), changed, output / REPORT)
 
 
 def _freeze_answers(session: ReviewSession, output: Path, monitor: Monitor) -> None:

@@ -13,12 +13,14 @@ from onesided.geo.scene.cutting import write_cutting
 from onesided.geo.scene.holdout import (
     copied_rows,
     held_out_rows,
+    labelled_rows,
     load_chips,
     out_of_fold_scores,
 )
 from onesided.geo.scene.sources import MarkedScene
 from onesided.jobs.choices import method_lines
 from onesided.jobs.fit import watcher
+from onesided.jobs.map_request import MapRequest
 from onesided.report import write_report
 from onesided.run.config import ChipsConfig
 from onesided.run.execute import run as run_problem
@@ -39,6 +41,8 @@ class TrainedOnChips:
         known: Scores by models that saw none of a building's neighbours; NaN elsewhere.
         held_out: Which buildings have a score of a model that was not trained on them.
         copies: Which buildings look the same as another that counts in figures.
+        marked: Which buildings are P: those that were marked, and those that reviewers confirmed.
+        rejected: Which buildings reviewers call undamaged.
         notices: What limits the figures.
     """
 
@@ -46,6 +50,8 @@ class TrainedOnChips:
     known: Float64[np.ndarray, "n"]
     held_out: Bool[np.ndarray, "n"]
     copies: Bool[np.ndarray, "n"]
+    marked: Bool[np.ndarray, "n"]
+    rejected: Bool[np.ndarray, "n"]
     notices: tuple[str, ...]
 
 
@@ -56,8 +62,13 @@ def train_on_chips(
     wanted: ChipsConfig,
     place: Place,
     monitor: Monitor,
+    *,
+    asked: MapRequest,
 ) -> TrainedOnChips:
-    """Train a model on the marked buildings against the others, in its run folder."""
+    """Train a model on the marked buildings against the others, in its run folder.
+
+    `asked` is kept there, for the next round.
+    """
     if 2 * prepared.after_from == prepared.scene.channels:
         plan = plan.with_pairs()
     loaded = load_chips(prepared.scene.buildings, chips, prepared.marked, wanted)
@@ -72,10 +83,21 @@ def train_on_chips(
         monitor.note(sentence)
     with together(place.path) as new:
         write_cutting(new, prepared.stretches, wanted.margin)
+        asked.write(new)
         write_report(place.path, new=new)
         write_checksums(new, place.path)
     scored, count = Scored.load(place.path / SCORED), len(chips.values)
     known = out_of_fold_scores(loaded.split, scored, count)
     held_out = held_out_rows(loaded.split, count) | ~np.isnan(known)
-    copies = copied_rows(loaded.split, scored, count)
-    return TrainedOnChips(result, known, held_out, copies, (*loaded.notices, *result["warnings"]))
+    rejected = np.zeros(count, bool)
+    if loaded.known_negatives is not None:
+        rejected[loaded.known_negatives.train.values.index] = True
+    return TrainedOnChips(
+        result,
+        known,
+        held_out,
+        copied_rows(loaded.split, scored, count),
+        prepared.marked | labelled_rows(loaded.split, count),
+        rejected,
+        (*loaded.notices, *result["warnings"]),
+    )

@@ -158,6 +158,32 @@ def counted_answers(
     return design.order[:asked], given.astype(np.int64)
 
 
+@dataclass(frozen=True)
+class Decided:
+    """Drawn items that people call positive or negative.
+
+    Attributes:
+        rows: Of the pool.
+        positive: What people say.
+        weights: Items of the pool that each stands for: those of its stratum, by those of them
+            that were decided (Horvitz and Thompson, after stratification).
+    """
+
+    rows: Int64[np.ndarray, "m"]
+    positive: Bool[np.ndarray, "m"]
+    weights: Float[np.ndarray, "m"]
+
+
+def decided_answers(design: AuditDesign, answers: Int64[np.ndarray, "n"]) -> Decided:
+    """Return the decided answers with their weights; unsure ones are taken to be like them."""
+    rows, given = counted_answers(design, answers)
+    sure = given != UNKNOWN
+    rows, given = rows[sure], given[sure]
+    asked = np.bincount(design.stratum[rows], minlength=len(design.chance))
+    weights = (design.sizes / np.maximum(asked, 1))[design.stratum[rows]]
+    return Decided(rows, given == POSITIVE, weights)
+
+
 def answers_to_halve(
     scores: Float[np.ndarray, "n"],
     longer: AuditDesign,

@@ -98,6 +98,7 @@ FIGURES: dict[str, Entry] = {
     "buildings": Entry("buildings", unit="count", places=("map",)),
     "marked": Entry("marked", unit="count", places=("map",)),
     "marked_held_out": Entry("marked, held out", unit="count", places=("map",)),
+    "rejected": Entry("called undamaged by reviewers", unit="count", places=("map",)),
     "called_positive": Entry("unmarked, called damaged", unit="count", places=("map",)),
     "called_negative": Entry("unmarked, called undamaged", unit="count", places=("map",)),
     "threshold": Entry("threshold", unit="number", places=("map",)),

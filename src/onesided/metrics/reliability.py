@@ -5,6 +5,7 @@ ECE    expected calibration error: over bins, the mean of |mean p - share of pos
        each bin weighed by its items
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -49,6 +50,11 @@ class Reliability:
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
         return {**asdict(self), "bins": [asdict(each) for each in self.bins]}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "Reliability":
+        """Return what `to_json` wrote."""
+        return cls(**{**content, "bins": tuple(Bin(**each) for each in content["bins"])})
 
     @property
     def sentence(self) -> str:

@@ -16,6 +16,11 @@ and tested in the same way. Generating labels that way is the idea of Teisseyre,
 Mielniczuk (arXiv 2404.00145). Differs: they compare P with a set of items that are taken for
 positive, and take the distribution of the statistic from artificial labels, which is right as far
 as that set is; here the level holds without it, and artificial labels serve the power alone.
+
+An audit shows more. The share of all positives above a score (its recall) has an interval from the
+answers, whatever the model took for the class; that of P has one by Clopper and Pearson. Where P is
+typical the two shares are one number. `compare_with_audit` looks at m scores, with intervals that
+each fail with a chance of at most level / 2m; those of the audit hold at all looks together.
 """
 
 from dataclasses import dataclass
@@ -24,8 +29,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 
+from onesided.core.labels import POSITIVE
 from onesided.core.rng import numpy_generator
-from onesided.metrics.intervals import lower_bounds, upper_bounds
+from onesided.metrics.audit import audit_estimate
+from onesided.metrics.audit_design import AuditDesign
+from onesided.metrics.intervals import clopper_pearson, lower_bounds, upper_bounds
 
 LEVEL = 0.05
 DIRECTIONS = 6
@@ -211,3 +219,89 @@ def _p(
         seen = _impossible(in_p, of_p, in_u, of_u, prior, float(np.exp(middle))).any()
         low, high = (low, middle) if seen else (middle, high)
     return float(np.exp(high))
+
+
+@dataclass(frozen=True)
+class TypicalByAudit:
+    """Whether P scores like the positives that an audit found.
+
+    Attributes:
+        at: The score at which the two shares differ most, for their intervals.
+        of_p: Share of P above it, with its ends.
+        of_all: Share of all positives of the pool above it, with its ends.
+        positives: Positives among the answers.
+    """
+
+    at: float
+    of_p: tuple[float, float, float]
+    of_all: tuple[float, float, float]
+    positives: int
+
+    @property
+    def rejected(self) -> bool:
+        """Whether P is not typical."""
+        return _gap(self.of_p[1:], self.of_all[1:]) > 0
+
+    @property
+    def sentence(self) -> str:
+        """What was found, and what follows."""
+        shares = (
+            f"{_ends(self.of_p)} of P score above {self.at:.3g}, and {_ends(self.of_all)} of all "
+            "positives of the pool do by the audit"
+        )
+        if self.rejected:
+            return (
+                f"P is not typical of all positives: {shares}. Figures and probabilities that "
+                "rest on P are wrong; the audit's are not."
+            )
+        return (
+            f"The audit does not show that P is not typical of all positives: {shares}, which may "
+            "be one number. More answers show smaller differences."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry `typical` of `audit.json`."""
+        return {**vars(self), "rejected": self.rejected, "explained": self.sentence}
+
+
+def compare_with_audit(
+    positive: Float[np.ndarray, "p"],
+    scores: Float[np.ndarray, "n"],
+    design: AuditDesign,
+    answers: Int64[np.ndarray, "n"],
+) -> TypicalByAudit | None:
+    """Return whether P scores like the positives of the pool; None where no positive was found.
+
+    Args:
+        positive: Scores of P, by models that were not trained on the item.
+        scores: Of the pool, likewise.
+        design: The draw.
+        answers: As `audit_estimate` takes them.
+    """
+    strata = len(design.chance)
+    highest = [float(scores[design.stratum == number].max()) for number in range(1, strata)]
+    cuts = sorted(set(highest))  # an item above one is in a stratum above it
+    if not cuts:
+        return None
+    coverage = 1 - LEVEL / (2 * len(cuts))
+    found = []
+    for figures in audit_estimate(scores, design, answers, thresholds=cuts, coverage=coverage):
+        recall = figures.figures["recall"]
+        if recall.value is None or recall.low is None or recall.high is None:
+            return None
+        above = int((positive > figures.threshold).sum())
+        low, high = clopper_pearson(above, len(positive), coverage=coverage)
+        of_p = (above / len(positive), low, high)
+        found.append((figures.threshold, of_p, (recall.value, recall.low, recall.high)))
+    worst = max(found, key=lambda each: _gap(each[1][1:], each[2][1:]))
+    said = answers[design.order]
+    return TypicalByAudit(*worst, int((said == POSITIVE).sum()))
+
+
+def _gap(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """Return how far two intervals are apart; below 0 where they overlap."""
+    return max(other[0] - one[1], one[0] - other[1])
+
+
+def _ends(share: tuple[float, float, float]) -> str:
+    return f"{share[0]:.0%} ({share[1]:.0%} to {share[2]:.0%})"

@@ -2,8 +2,8 @@
 
 from markupsafe import Markup
 
-from onesided.metrics.reliability import Bin, Reliability
-from onesided.metrics.stored import Json, listed, table
+from onesided.metrics.reliability import Reliability
+from onesided.metrics.stored import table
 from onesided.pages.render import render
 from onesided.report import figures
 from onesided.report.plots import Plot
@@ -20,7 +20,7 @@ def probabilities(run: RunFiles) -> Markup:
         "Probabilities and given labels": table(run.labelled.get("reliability")),
     }
     plots = [
-        _plot(title, f"reliability-{number}", _reliability(content))
+        _plot(title, f"reliability-{number}", Reliability.of(content))
         for number, (title, content) in enumerate(known.items())
         if content
     ]
@@ -35,12 +35,6 @@ def typical(run: RunFiles) -> Markup:
     if not found:
         return Markup()
     return render("report/web/typical.html", explained=found.get("explained", ""))
-
-
-def _reliability(content: Json) -> Reliability:
-    """Return what `result_schema` has checked as the type that it was."""
-    bins = tuple(Bin(**table(each)) for each in listed(content.get("bins")))
-    return Reliability(**{**content, "bins": bins})
 
 
 def _plot(title: str, name: str, found: Reliability) -> Plot:

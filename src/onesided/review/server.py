@@ -8,6 +8,7 @@ becomes a path. The page is one file with a strict policy; whatever comes from f
 
 import json
 import secrets
+import shlex
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
@@ -198,6 +199,19 @@ class Page:
     train: Callable[[Monitor], str] | None = None
     applying: Applying = field(default_factory=Applying)
     _one: threading.Lock = field(default_factory=threading.Lock)
+    _reading: threading.Thread | None = None
+
+    def read_features(self) -> None:
+        """Begin to read the features of all items, so that the first item need not wait for them.
+
+        Until they are there, an item is shown without those that look alike.
+        """
+        self._reading = threading.Thread(target=lambda: self.session.features, daemon=True)
+        self._reading.start()
+
+    @property
+    def _is_reading(self) -> bool:
+        return self._reading is not None and self._reading.is_alive()
 
     def html(self) -> str:
         """Return the page."""
@@ -212,6 +226,7 @@ class Page:
             "threshold": session.threshold,
             "round": session.round,
             "may_train": self.train is not None,
+            "at_the_end": self._at_the_end(),
         }
         return document(
             TEMPLATE,
@@ -224,8 +239,15 @@ class Page:
             audit=session.drawn is not None,
         )
 
+    def _at_the_end(self) -> str:
+        """Return what is shown when no item is left: what to do next."""
+        run = visible(shlex.quote(str(self.session.run)), 300)
+        if self.session.drawn is not None:
+            return f"All drawn items are answered. For the figures: onesided audit {run} estimate"
+        return f"No item is left to answer. To train again: onesided review {run} --apply"
+
     def _strategies(self) -> list[str]:
-        has_features = self.session.features is not None
+        has_features = self._is_reading or self.session.features is not None
         return [name for name in STRATEGIES if name != DIVERSE or has_features]
 
     def state(self, query: Mapping[str, str]) -> dict[str, object]:
@@ -239,6 +261,8 @@ class Page:
             "contested": done.contested,
             "own": done.own,
             "per_hour": done.found_per_hour,
+            # Not in a blind audit: what came before must not influence what is said next.
+            "recent": [0, 0] if session.blind else list(done.recent),
             "agreement": [visible(f"{pair}.") for pair in session.agreement()[:10]],
             "applying": self.applying.to_json(),
         }
@@ -273,7 +297,7 @@ class Page:
         session = self.session
         shown = session.shown_items.show(pick.item)
         # Neighbours would tell a blind reviewer nothing, but their place in the ranking would.
-        alike = [] if session.blind else session.similar(pick.row)
+        alike = [] if session.blind or self._is_reading else session.similar(pick.row)
         return {
             **asdict(pick),
             "item": visible(pick.item),
@@ -484,6 +508,7 @@ def serve(page: Page, *, port: int, announce: Callable[[str], None]) -> None:
                 timeout_graceful_shutdown=2,
             )
         )
+        page.read_features()
         # The server has stopped in order when it hands Ctrl-C on.
         with suppress(KeyboardInterrupt):
             announce(f"http://{HOST}:{taken}/{token}/")

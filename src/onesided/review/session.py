@@ -34,6 +34,8 @@ AUDIT, SECOND, BROWSED = "audit", "second opinion", "browsed"
 LEASE = 600.0
 """Seconds during which an item that was shown to one reviewer is not shown to another."""
 LONGEST_NAME = 60
+RECENT = 20
+"""Decided answers that tell whether positives still come."""
 CONTESTED, OPEN = "contested", "open"
 SHOWN = (OPEN, *ANSWERS, CONTESTED)
 """Which items a reviewer wants to see, by what was answered."""
@@ -86,6 +88,8 @@ class Progress:
         contested: On how many items reviewers disagree.
         seconds: How long people worked.
         own: How many answers of this reviewer hold.
+        recent: How many of the last decided answers, at most 20, are positive, and how many they
+            are: where hardly any is, it is time to train or to stop.
     """
 
     items: int
@@ -94,6 +98,7 @@ class Progress:
     contested: int
     seconds: float
     own: int
+    recent: tuple[int, int] = (0, 0)
 
     @property
     def found_per_hour(self) -> float | None:
@@ -151,7 +156,7 @@ class Session:
         self._journal = AnswerJournal(self.run)
         self._state = _State()
         self._shown: dict[int, tuple[str, float]] = {}
-        self._lock = threading.RLock()
+        self._lock, self._reading = threading.RLock(), threading.Lock()
         self._now()  # a damaged journal is refused before anybody looks at an item
 
     @cached_property
@@ -170,9 +175,14 @@ class Session:
         """The items as people see them."""
         return open_items(self.run, self.config.data)
 
-    @cached_property
+    @property
     def features(self) -> Features | None:
         """Stored features of all items; None where the run has none."""
+        with self._reading:  # two threads would read them twice
+            return self._features
+
+    @cached_property
+    def _features(self) -> Features | None:
         try:
             with self.monitor.phase("reading features") as phase:
                 return stored_features(self.run, self.config, self.items, phase)
@@ -291,8 +301,11 @@ class Session:
         if self.blind and strategy not in (AUDIT, SECOND):
             return "Scores are hidden."
         place = f"place {row + 1:,} of {len(self.items):,}"
+        likely = f"Likely positive: {place} of the ranking."
+        if self.scores[row] <= self.threshold:
+            likely = f"Likeliest of those left: {place}, below the threshold."
         return {
-            LIKELY: f"Likely positive: {place} of the ranking.",
+            LIKELY: likely,
             UNCERTAIN: f"Uncertain: its score is near the threshold {self.threshold:.3g}.",
             DIVERSE: f"Diverse: {place}, and unlike what was answered so far.",
             RANDOM: "Random: drawn from the whole pool.",
@@ -400,6 +413,7 @@ class Session:
         counts = {word: 0 for word in ANSWERS}
         for each in settled.values():
             counts[each.answer] += 1
+        latest = [each for each in state.holding if is_sure(each)][-RECENT:]
         return Progress(
             items=len(self.items) if self.drawn is None else len(self.drawn),
             answered=len(settled),
@@ -407,6 +421,7 @@ class Session:
             contested=len(state.contested),
             seconds=working_seconds(entries),
             own=len(state.by.get(who, {})),
+            recent=(sum(each.answer == "positive" for each in latest), len(latest)),
         )
 
     def similar(self, row: int, *, count: int = 6) -> list[int]:

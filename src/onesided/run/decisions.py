@@ -223,7 +223,7 @@ class NewThreshold:
         if prior is not None and prior.origin in FROM_OWN_SCORES:
             known = None  # it was not given; the rule estimates it again, and says so
         model = ModelDescription.from_settings(read_json(run / DESCRIPTION), DESCRIPTION)
-        columns, rows = _read_decisions(run / SCORES, len(scored.unlabelled))
+        columns, rows = read_decisions(run / SCORES, len(scored.unlabelled))
         arrays = read_arrays(run / REPORT_DATA) if (run / REPORT_DATA).exists() else None
         chosen = choose_threshold(rule, scored, known)
         return cls(run, result, scored, prior, chosen, model, columns, rows, arrays)
@@ -283,7 +283,8 @@ def _given_prior(run: Path) -> float | None:
     return prior if isinstance(prior, float) else None
 
 
-def _read_decisions(path: Path, items: int) -> tuple[list[str], list[list[str]]]:
+def read_decisions(path: Path, items: int) -> tuple[list[str], list[list[str]]]:
+    """Return the first line of a `scores.csv` of so many items, and the others, best first."""
     try:
         text = io.StringIO(read_own(path).decode("utf-8"), newline="")
         columns, *rows = csv.reader(text, strict=True)

@@ -32,9 +32,11 @@ LAST, RESULT, SCORES = "last.pt", "result.json", "scores.csv"
 OLD_FEATURES = "features.npy"  # of earlier versions; overwriting a run removes it
 REPORT_DATA, REPORT, COMPARISON = "report.npz", "report.html", "compare.json"
 SCORED = "scores.npz"
+MAP = "map.json"
+"""What `onesided map` was asked for, so that the next round can ask for it again."""
 OURS = frozenset(
     {CONFIG, MANIFEST, SPLIT, LOG, LAST, RESULT, SCORES, REPORT_DATA, REPORT, COMPARISON}
-    | {WEIGHTS, DESCRIPTION, REFERENCE, SCORED, OLD_FEATURES, CHECKSUMS}
+    | {WEIGHTS, DESCRIPTION, REFERENCE, SCORED, OLD_FEATURES, CHECKSUMS, MAP}
 )
 CARDS = ("README.md", "DATA.md")
 """What people read beside the files: the model card, and notes on the data."""

@@ -50,6 +50,14 @@ def mark(page: Map, keys: Iterable[str]) -> None:
         page.press(key)
 
 
+def test_what_onesided_review_exports_is_loaded(page: Map, tmp_path: Path) -> None:
+    lines = (
+        "item,answer,reviewer,time,strategy,round,score\r\nplain;,positive,Anna,,likely,1,0.8\r\n"
+    )
+    assert load(page, lines, tmp_path, "answers.csv") == "1 answer loaded."
+    assert checks(page) == [["plain;", "positive"]]
+
+
 def test_what_was_saved_comes_back_to_the_letter(page: Map, tmp_path: Path) -> None:
     mark(page, "12312")
     saved = str(page.run("return onesidedMap.csv()"))

@@ -66,7 +66,9 @@ def _items(piece: Piece, decided: Decided, shown: Bool[np.ndarray, "n"]) -> list
     buildings = piece.buildings
     shapes = converted(buildings.geometries[inside], buildings.system, system(WGS84))
     numbers = piece.numbers[inside]
-    roles = roles_of(decided.marked[numbers], decided.held_out[numbers])
+    roles = roles_of(
+        decided.marked[numbers], decided.held_out[numbers], decided.rejected_at(numbers)
+    )
     items = []
     for row, shape, role in zip(inside.tolist(), shapes, roles, strict=True):
         number = int(piece.numbers[row])

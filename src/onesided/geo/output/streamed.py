@@ -37,9 +37,10 @@ class Decided:
     """Everything that a map adds to its buildings, by their numbers.
 
     Attributes:
-        ranks: Order in which to check unmarked buildings, from 1; 0 for all others.
+        ranks: Order in which to check open buildings, from 1; 0 for all others.
         threshold: A building with a higher score is called damaged.
         curve: From scores to probabilities; None where the map has no such column.
+        rejected: Which buildings reviewers call undamaged; None where nobody did.
     """
 
     scores: Float64[np.ndarray, "n"]
@@ -49,13 +50,18 @@ class Decided:
     reasons: Mapping[int, str]
     threshold: float
     curve: Calibration | None = None
+    rejected: Bool[np.ndarray, "n"] | None = None
+
+    def rejected_at(self, numbers: Int64[np.ndarray, "m"]) -> Bool[np.ndarray, "m"] | None:
+        """Return which of some buildings reviewers call undamaged; None where nobody did."""
+        return None if self.rejected is None else self.rejected[numbers]
 
 
 def ranks_of(
-    scores: Float64[np.ndarray, "n"], marked: Bool[np.ndarray, "n"]
+    scores: Float64[np.ndarray, "n"], is_open: Bool[np.ndarray, "n"]
 ) -> Int64[np.ndarray, "n"]:
-    """Return the order in which to check unmarked buildings; equal scores in the file's order."""
-    rows = np.flatnonzero(~np.isnan(scores) & ~marked)
+    """Return the order in which to check open buildings; equal scores in the file's order."""
+    rows = np.flatnonzero(~np.isnan(scores) & is_open)
     ranks = np.zeros(len(scores), np.int64)
     ranks[rows[np.argsort(-scores[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
     return ranks
@@ -136,8 +142,9 @@ def _batch(piece: Piece, decided: Decided, *, has_id: bool) -> Any:  # noqa: ANN
         taken.add(new.lower())
         theirs[new] = column
     scores = decided.scores[numbers]
-    called = decisions_of(scores, decided.threshold)
-    roles = roles_of(decided.marked[numbers], decided.held_out[numbers])
+    rejected = decided.rejected_at(numbers)
+    called = decisions_of(scores, decided.threshold, rejected)
+    roles = roles_of(decided.marked[numbers], decided.held_out[numbers], rejected)
     ranks, missing = decided.ranks[numbers], decided.ranks[numbers] == 0
     curve = decided.curve
     ours = {

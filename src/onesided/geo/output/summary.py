@@ -63,7 +63,7 @@ def summarise(
         optimism: By how much the proxy AUC is too high because the model was chosen by it.
     """
     out = table.scored & (table.counted | unseen)
-    positive, unlabelled = table.scores[out & table.marked], table.scores[out & ~table.marked]
+    positive, unlabelled = table.scores[out & table.marked], table.scores[out & table.open]
     counts = _counts(table)
     checks: list[Figure] = []
     told: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ def _alarm(table: MapTable, *, unseen: bool) -> tuple[str | None, tuple[str, ...
     Where a model from elsewhere finds nothing, the place may be undamaged, and a handful of
     buildings may all be damaged: both give a warning and no alarm.
     """
-    unmarked = table.scores[table.scored & ~table.marked]
+    unmarked = table.scores[table.scored & table.open]
     if not len(unmarked):
         return None, ()
     share = float((unmarked > table.threshold).mean())
@@ -115,13 +115,14 @@ def _alarm(table: MapTable, *, unseen: bool) -> tuple[str | None, tuple[str, ...
 
 def _counts(table: MapTable) -> list[Figure]:
     decisions = Counter(
-        word for word, marked in zip(table.decisions, table.marked, strict=True) if not marked
+        word for word, is_open in zip(table.decisions, table.open, strict=True) if is_open
     )
     skipped = Counter(table.reasons.values())
     return [
         Figure("buildings", len(table)),
         Figure("marked", int(table.marked.sum())),
         Figure("marked_held_out", int((table.marked & table.held_out).sum())),
+        *([] if table.rejected is None else [Figure("rejected", int(table.rejected.sum()))]),
         Figure("called_positive", decisions["positive"]),
         Figure("called_negative", decisions["negative"]),
         Figure("threshold", table.threshold),

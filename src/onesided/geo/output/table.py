@@ -17,17 +17,27 @@ OURS = ("score", "probability", "rank", "decision", "role", "reason")
 """Columns that the map adds."""
 
 
-def decisions_of(scores: Float64[np.ndarray, "n"], threshold: float) -> list[str | None]:
-    """Return positive or negative, None for a skipped building."""
+def decisions_of(
+    scores: Float64[np.ndarray, "n"], threshold: float, rejected: Bool[np.ndarray, "n"] | None
+) -> list[str | None]:
+    """Return positive or negative, None for a skipped building; what people reject is negative."""
     words = np.where(scores > threshold, "positive", "negative").astype(object)
+    if rejected is not None:
+        words[rejected] = "negative"
     words[np.isnan(scores)] = None
     decisions: list[str | None] = words.tolist()
     return decisions
 
 
-def roles_of(marked: Bool[np.ndarray, "n"], held_out: Bool[np.ndarray, "n"]) -> list[str]:
-    """Return positive or unlabelled, with "held-out" in front for buildings not trained on."""
+def roles_of(
+    marked: Bool[np.ndarray, "n"],
+    held_out: Bool[np.ndarray, "n"],
+    rejected: Bool[np.ndarray, "n"] | None,
+) -> list[str]:
+    """Return positive, negative or unlabelled, "held-out" in front if not trained on."""
     words = np.where(marked, "positive", "unlabelled").astype(object)
+    if rejected is not None:
+        words[rejected] = "negative"
     roles: list[str] = np.where(held_out, "held-out " + words, words).tolist()
     return roles
 
@@ -45,6 +55,7 @@ class MapTable:
         reasons: Why a building was skipped, by its row.
         threshold: A building with a higher score is called damaged.
         curve: From scores to probabilities; None where the map has no such column.
+        rejected: Which buildings reviewers call undamaged; None where nobody did.
     """
 
     buildings: Buildings
@@ -55,6 +66,7 @@ class MapTable:
     threshold: float
     copies: Bool[np.ndarray, "n"] | None = None
     curve: Calibration | None = None
+    rejected: Bool[np.ndarray, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.buildings)
@@ -71,9 +83,14 @@ class MapTable:
         return self.held_out if self.copies is None else self.held_out & ~self.copies
 
     @property
+    def open(self) -> Bool[np.ndarray, "n"]:
+        """Which buildings nobody has marked or rejected."""
+        return ~self.marked if self.rejected is None else ~(self.marked | self.rejected)
+
+    @property
     def ranks(self) -> Int64[np.ndarray, "n"]:
-        """The order in which to check unmarked buildings, from 1; 0 for all others."""
-        rows = np.flatnonzero(self.scored & ~self.marked)
+        """The order in which to check open buildings, from 1; 0 for all others."""
+        rows = np.flatnonzero(self.scored & self.open)
         order = sorted(rows, key=lambda row: (-self.scores[row], self.buildings.names[row]))
         ranks = np.zeros(len(self), np.int64)
         ranks[order] = np.arange(1, len(order) + 1)
@@ -82,12 +99,12 @@ class MapTable:
     @property
     def decisions(self) -> list[str | None]:
         """Positive or negative, None for a skipped building."""
-        return decisions_of(self.scores, self.threshold)
+        return decisions_of(self.scores, self.threshold, self.rejected)
 
     @property
     def roles(self) -> list[str]:
-        """Positive or unlabelled, with "held-out" in front for buildings not trained on."""
-        return roles_of(self.marked, self.held_out)
+        """Positive, negative or unlabelled, "held-out" in front if not trained on."""
+        return roles_of(self.marked, self.held_out, self.rejected)
 
     def columns(self) -> dict[str, np.ndarray]:
         """Return the footprints' attributes and ours; on a clash theirs are renamed."""
@@ -131,6 +148,7 @@ def score_chips(
     held_out: Bool[np.ndarray, "n"],
     known: Float64[np.ndarray, "n"] | None = None,
     copies: Bool[np.ndarray, "n"] | None = None,
+    rejected: Bool[np.ndarray, "n"] | None = None,
     elsewhere: bool = False,
 ) -> MapTable:
     """Return the map by the model of a run folder: a score for every building with a chip.
@@ -153,4 +171,5 @@ def score_chips(
         predictor.threshold,
         copies,
         None if elsewhere else predictor.calibration,
+        rejected,
     )

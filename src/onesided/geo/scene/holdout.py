@@ -151,3 +151,12 @@ def held_out_rows(split: PUSplit, count: int) -> Bool[np.ndarray, "n"]:
     if split.held_out is not None:
         held_out[split.held_out.values.index] = True
     return held_out
+
+
+def labelled_rows(split: PUSplit, count: int) -> Bool[np.ndarray, "n"]:
+    """Return which of so many buildings are P: marked, or confirmed by reviewers."""
+    labelled = np.zeros(count, bool)
+    for part in (split.train, split.held_out):
+        if part is not None:
+            labelled[part.values.index[part.labelled]] = True
+    return labelled

@@ -111,7 +111,7 @@ class Review {
 
   show(item, was = "") {
     this.current = item;
-    this.viewer.set(item, byId("clear").hidden ? "Nothing is left to answer here." : "No item fits what you chose.");
+    this.viewer.set(item, byId("clear").hidden ? FACTS.at_the_end : "No item fits what you chose.");
     byId("name").textContent = item?.item ?? "";
     byId("why").textContent = item?.why ?? "";
     const facts = item && item.score !== null
@@ -185,12 +185,14 @@ class Review {
     });
   }
 
-  progress({ items, answered, counts, contested, per_hour: perHour, agreement, applying }) {
+  progress({ items, answered, counts, contested, per_hour: perHour, recent, agreement, applying }) {
     const what = FACTS.audit ? "drawn items" : "items";
     byId("done").textContent = `${counted(answered)} of ${counted(items)} ${what} answered`;
     byId("bar").value = items ? answered / items : 0;
     const lines = Object.entries(counts).map(([word, count]) => `${counted(count)} ${COUNTED[word]}`);
     if (contested) lines.push(`${several(contested, "item")} contested`);
+    const [found, latest] = recent;
+    if (latest >= 20) lines.push(`${found} of the last ${latest} positive`);
     if (perHour !== null) lines.push(`${counted(Math.round(perHour))} positives per hour`);
     byId("counts").replaceChildren(...lines.map((line) => textElement("li", line)));
     byId("agreement").replaceChildren(...agreement.map((line) => textElement("li", line)));

@@ -3,6 +3,7 @@
 const ROLES = {
   positive: "marked as damaged, used for training",
   unlabelled: "not marked",
+  negative: "called undamaged by reviewers, used for training",
   "held-out positive": "marked as damaged, held out to test the model",
   "held-out unlabelled": "not marked, held out to test the model",
 };

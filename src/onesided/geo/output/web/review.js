@@ -159,7 +159,7 @@ function readReview(text) {
   if (!rows?.length) return null;
   const heads = rows[0].map((head) => head.trim().toLowerCase());
   const at = (...names) => heads.findIndex((head) => names.includes(head));
-  const [idAt, answerAt, reviewerAt, timeAt] = [at("id"), at("answer", "label"), at("reviewer"), at("time")];
+  const [idAt, answerAt, reviewerAt, timeAt] = [at("id", "item"), at("answer", "label"), at("reviewer"), at("time")];
   if (idAt < 0 || answerAt < 0) return null;
   const [found, contested] = [new Map(), new Set()];
   let others = 0;
