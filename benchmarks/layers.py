@@ -92,7 +92,7 @@ def page(content: Mapping[str, Any]) -> str:
     lines = []
     for row in content["rows"]:
         figures = (f"{100 * row[key]:.1f}" for key in ("auc", "average_precision", "f1"))
-        place = (row["data"].removesuffix("-images"), row["seed"], row["layers"])
+        place = (row["data"].removesuffix("-images"), str(row["seed"]), row["layers"])
         lines.append([*place, *figures, row["kept"], f"{row['cpu_seconds']:.0f}"])
     head = ["images", "seed", "layers", "AUC", "average precision", "F1", "kept", "CPU (s)"]
     return f"""\
