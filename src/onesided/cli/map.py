@@ -147,7 +147,7 @@ def map(
         bool | None,
         typer.Option(
             "--region/--no-region",
-            help="Work in pieces; no pictures. [default: from 100,000 buildings on]",
+            help="Work in pieces. [default: from 100,000 buildings on]",
         ),
     ] = None,
     assignments: Annotated[
@@ -186,13 +186,14 @@ def map(
     from onesided.jobs.early import check_training
 
     check_training(method=method, preset=preset)
-    from onesided.jobs.map import map_buildings
+    from onesided.jobs.map import imagery, map_buildings
     from onesided.jobs.region import merge_parts
 
     if words:
         merged = merge_parts(
             words, output=output, formats=formats, cells=cells, areas=areas, test=test,
-            monitor=Terminal(quiet=quiet or as_json),
+            image=imagery(image, "--image"), pre=imagery(pre, "--pre"), image_crs=image_crs,
+            shift=shift, page_megabytes=page_megabytes, monitor=Terminal(quiet=quiet or as_json),
         )  # fmt: skip
         _show(merged, as_json=as_json)
         check_usable(merged.degenerate, allow_degenerate=allow_degenerate)

@@ -39,7 +39,7 @@ from onesided.storage.lock import alone
 from onesided.storage.together import settle, together
 
 MANY = 100_000
-"""From so many buildings on a map is made in pieces, its page without pictures."""
+"""From so many buildings on a map is made in pieces."""
 ONLY_IN_PIECES = (".parquet", ".fgb", ".pmtiles")
 
 
@@ -152,8 +152,7 @@ def map_buildings(
         formats: Further formats to write: parquet, fgb, pmtiles.
         cells: Side in metres of cells to count buildings in.
         areas: File of areas to count buildings in.
-        region: Whether to work in pieces, with a page that has no pictures; None does where
-            buildings are many.
+        region: Whether to work in pieces; None does where buildings are many.
         settings: Further settings by table; they win over what the other parameters say.
         basemap: A map from the network that the page offers, switched off: osm or an address.
         page_megabytes: Room for sharp images beside map.html.
@@ -194,7 +193,7 @@ def map_buildings(
     given = merge(flags, settings or {})
     folder = Path(run) if run else Path(output).with_name(f"{Path(output).stem}-run")
     online = basemap_of(basemap) if basemap is not None else None
-    wanted = Wanted(Path(output), formats_of(formats), cells, _path(areas), online)
+    wanted = Wanted(Path(output), formats_of(formats), cells, _path(areas), online, page_megabytes)
     read: dict[str, Any] = {"footprints": footprints, "points": points, "positives": positives}
     read |= {"test": test, "areas": areas}
     read |= {f"image {number}": each for number, each in enumerate(_words(image))}
@@ -258,11 +257,15 @@ def _imagery(
 ) -> Path | Imagery | None:
     """Return the image that a flag names; pictures of an xBD event stay a folder."""
     words = _words(given)
-    if not words:
-        return None
     if len(words) == 1 and (footprints is None or is_event(Path(footprints))):
         return Path(words[0])
-    return find_imagery(words, flag)
+    return imagery(given, flag)
+
+
+def imagery(given: PathLike | Sequence[PathLike] | None, flag: str) -> Path | Imagery | None:
+    """Return the image that a flag names: one, or several that are read as one."""
+    words = _words(given)
+    return find_imagery(words, flag) if words else None
 
 
 def in_pieces(

@@ -236,6 +236,7 @@ def _layer(middle: float, pyramid: Pyramid) -> dict[str, object]:
         "width": pyramid.width / 2 ** (pyramid.all_levels - pyramid.levels),
         "height": pyramid.height / 2 ** (pyramid.all_levels - pyramid.levels),
         "tiles": tiles,
+        "sharp": pyramid.is_sharp,
     }
 
 
