@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="commands are forked, which needs Unix"),
     pytest.mark.slow,
