@@ -18,7 +18,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -198,16 +198,13 @@ class Campaign:
 
 def campaign(
     name: str, kills: int, seed: int, place: Path, phases: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Kill a map so many times in each phase; return a row for each."""
+) -> Iterator[dict[str, Any]]:
+    """Kill a map so many times in each phase; yield a row for each."""
     random = np.random.default_rng([seed, *name.encode()])
     begun = Campaign.begun(name, place)
-    rows = []
     for phase in PHASES:
         if phase in phases and phase in begun.spent:
-            rows.append({"map": name, **begun.row(phase, kills, place / "before", random)})
-            print(json.dumps(rows[-1]), flush=True)
-    return rows
+            yield {"map": name, **begun.row(phase, kills, place / "before", random)}
 
 
 def main() -> None:
@@ -222,13 +219,18 @@ def main() -> None:
     import_everything()
     pieces.IN_A_PIECE = IN_A_PIECE
     head, rows = origin(), list[dict[str, Any]]()
+    asked = {"seed": given.seed, "in_each_phase": given.kills}
+    kills = exact = 0
     with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
         for each in given.only.split(","):
             place, phases = Path(name).resolve() / each, given.phases.split(",")
-            rows += campaign(each, given.kills, given.seed, place, phases)
-    kills, exact = (sum(row[key] for row in rows) for key in ("kills", "exact"))
-    asked = {"seed": given.seed, "in_each_phase": given.kills}
-    write_json(given.output, {**head, **asked, "kills": kills, "exact": exact, "rows": rows})
+            for row in campaign(each, given.kills, given.seed, place, phases):
+                print(json.dumps(row), flush=True)
+                rows.append(row)
+                kills, exact = kills + row["kills"], exact + row["exact"]
+                # After each row: a campaign that is cut short leaves what it has measured.
+                found = {"kills": kills, "exact": exact, "rows": rows}
+                write_json(given.output, {**head, **asked, **found})
     print(f"{exact} of {kills} kills exact: {given.output}")
     sys.exit(exact != kills)
 

@@ -59,9 +59,9 @@ SCRIPTS = (
 _PICTURE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MapItem:
-    """One building as the page shows it."""
+    """One building as the page shows it; a region has a hundred thousand."""
 
     name: str
     rings: Rings

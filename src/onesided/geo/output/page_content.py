@@ -209,10 +209,9 @@ def rings_of(shape: object) -> Rings:
     if not np.isfinite(corners).all() or np.abs(corners[:, 1]).max() > 85:
         return ()
     if shapely.get_dimensions(shape) != 2:
-        x, y = corners[0]
-        return [[(float(x), float(y))]]
+        return [corners[:1]]
     return [
-        [(float(x), float(y)) for x, y in shapely.get_coordinates(ring)]
+        shapely.get_coordinates(ring)  # as tuples they would take four times the memory
         for part in shapely.get_parts(shape)
         for ring in (part.exterior, *part.interiors)
     ]
