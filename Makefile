@@ -26,7 +26,7 @@ test-slow: $(VENV)/docs
 CAMPAIGNS :=
 CAMPAIGNS += claims
 CAMPAIGNS += fuzz
-CAMPAIGNS += kills
+CAMPAIGNS += kills map_kills
 
 campaigns: export OMP_NUM_THREADS = 1
 campaigns: export OPENBLAS_NUM_THREADS = 1

@@ -100,7 +100,14 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def make_folders(source: Path, work: Path) -> Mapping[str, int]:
+def make_folders(
+    source: Path,
+    work: Path,
+    *,
+    positives: int = POSITIVES,
+    unlabelled: int = UNLABELLED,
+    seed: int = SEED,
+) -> Mapping[str, int]:
     """Make both folders of links; return the true class of every unlabelled file by name."""
     files = {kind: sorted((source / kind).glob("*.jpeg")) for kind in ("damage", "no_damage")}
     if not all(files.values()):
@@ -108,12 +115,12 @@ def make_folders(source: Path, work: Path) -> Mapping[str, int]:
             f"There are no crops below {source}/damage and {source}/no_damage. Give the folder "
             "that holds harvey/ with --root."
         )
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(seed)
     damaged = [files["damage"][i] for i in random.permutation(len(files["damage"]))]
-    rest = [*damaged[POSITIVES:], *files["no_damage"]]
-    chosen = [rest[i] for i in random.permutation(len(rest))[:UNLABELLED]]
+    rest = [*damaged[positives:], *files["no_damage"]]
+    chosen = [rest[i] for i in random.permutation(len(rest))[:unlabelled]]
     truth: dict[str, int] = {}
-    for folder, paths in (("damaged", damaged[:POSITIVES]), ("buildings", chosen)):
+    for folder, paths in (("damaged", damaged[:positives]), ("buildings", chosen)):
         (work / folder).mkdir(parents=True, exist_ok=True)
         for path in paths:
             # A location may have images of both classes, so the name may not be unique.

@@ -1,12 +1,14 @@
 """The panel of maps: does the default see damage, and are its own figures true?
 
-    python -m benchmarks.maps [--root DATA]    three generated places; Harvey, if DATA holds it
+    python -m benchmarks.maps                  three generated places
+    python -m benchmarks.maps --root DATA      crops of Hurricane Harvey, by points, twice
     python -m benchmarks.maps --docs           write docs/benchmarks/maps.md from the result file
     python -m benchmarks.maps --quick          small places, one row each, no result file
 
 Every row is one `onesided map` in its own process. AUC and F1 are those of the unmarked buildings
 by their true classes, which no command is given. "Claimed" is what `summary.csv` says without any
-negative, with its interval; a claim is true if the interval holds the truth.
+negative, with its interval; a claim is true if the interval holds the truth. Real crops have a
+result file of their own, so that their rows need not be of the same commit.
 """
 
 import argparse
@@ -31,7 +33,7 @@ from onesided.geo.input.positives import read_truth
 from onesided.metrics.truth import truth_metrics
 from onesided.storage.atomic import read_json, write_text
 
-RESULT = "maps.json"
+RESULT, REAL = "maps.json", "maps_harvey.json"
 SEED, ACROSS, SHARE, MARKED = 20, 30, 0.25, 60
 ROWS: Mapping[str, tuple[str, ...]] = {
     "default": (),
@@ -41,37 +43,45 @@ ROWS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """What differs from the default."""
-HARVEY = "harvey"
+HARVEY, CROPS, CROPS_MARKED = "harvey", 1000, 100
+"""Folders of crops, drawn from the seed after the word."""
+HARVEY_ROWS = (
+    f"{HARVEY} 1: default",
+    f"{HARVEY} 2: default",
+    f"{HARVEY} 1: one method on the same features",
+)
 CLAIMED = ("precision", "recall")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure the panel, or write its page; return the exit code."""
     options = parser().parse_args(argv)
-    file = REPOSITORY / "benchmarks" / "results" / RESULT
+    results = REPOSITORY / "benchmarks" / "results"
     try:
         if options.quick:
             with tempfile.TemporaryDirectory() as folder:
                 print(json.dumps(measured("fire: default", Path(folder), None, across=12)))
             return 0
         if not options.docs:
-            names = [f"{kind}: {row}" for kind in KINDS for row in ROWS]
-            names += [f"{HARVEY}: default"] if options.root else []
+            names: Sequence[str] = [f"{kind}: {row}" for kind in KINDS for row in ROWS]
             settings = {"seed": SEED, "across": ACROSS, "share": SHARE, "marked": MARKED}
+            if options.root:
+                names, settings = HARVEY_ROWS, {"crops": CROPS, "marked": CROPS_MARKED}
             filled(
-                file,
+                results / (REAL if options.root else RESULT),
                 {"title": "Maps of damage", **settings, "origin": origin()},
                 key="name",
                 asked=options.only or names,
                 measure=lambda name: measured(name, options.work, options.root),
             )
-        content = read_json(file)
+        content = read_json(results / RESULT)
+        real = read_json(results / REAL) if (results / REAL).is_file() else None
     except OnesidedError as error:
         print(f"benchmarks.maps: {error}", file=sys.stderr)
         return error.exit_code
-    print(page(content))
+    print(page(content, real))
     if options.docs:
-        write_text(REPOSITORY / "docs" / "benchmarks" / "maps.md", page(content))
+        write_text(REPOSITORY / "docs" / "benchmarks" / "maps.md", page(content, real))
     return 0
 
 
@@ -90,15 +100,14 @@ def measured(name: str, work: Path, root: Path | None, across: int = ACROSS) -> 
     """Make a map and compare it with the truth."""
     place, _, row = name.partition(": ")
     folder = work / name.replace(": ", "-").replace(" ", "-")
-    if place == HARVEY:
+    if place.startswith(HARVEY):
         assert root is not None
-        classes = make_folders(root / "harvey" / "train", work / HARVEY)
-        flags: list[str | Path] = [
-            "--points",
-            work / HARVEY / "buildings",
-            "--positives",
-            work / HARVEY / "damaged",
-        ]
+        crops, seed = work / place.replace(" ", "-"), int(place.split()[1])
+        classes = make_folders(
+            root / HARVEY / "train", crops, positives=CROPS_MARKED, unlabelled=CROPS, seed=seed
+        )
+        flags: list[str | Path] = ["--points", crops / "buildings"]
+        flags += ["--positives", crops / "damaged", *ROWS[row]]
     else:
         kind: Kind = next(kind for kind in KINDS if kind == place)
         scene = write_scene(
@@ -162,14 +171,14 @@ def _number(text: str | None) -> float | None:
     return float(text) if text else None
 
 
-def page(content: Mapping[str, Any]) -> str:
-    """Return the page."""
-    machine, rows = content["origin"]["machine"], content["rows"]
+def page(content: Mapping[str, Any], real: Mapping[str, Any] | None = None) -> str:
+    """Return the page; `real` are the rows of real crops."""
     place = f"{content['across']} x {content['across']} buildings"
     lines = [
         f"# {content['title']}",
         "",
-        f"<!-- python -m benchmarks.maps --docs wrote this from benchmarks/results/{RESULT} -->",
+        f"<!-- python -m benchmarks.maps --docs wrote this from benchmarks/results/{RESULT} and "
+        f"{REAL} -->",
         "",
         f"Three generated places of {place}, {content['share']:.0%} of them damaged and "
         f"{content['marked']} of these marked. `benchmarks/scenes.py` draws them: fallen roofs, "
@@ -177,6 +186,24 @@ def page(content: Mapping[str, Any]) -> str:
         "are those of the unmarked buildings by their true classes. A claim, made without any "
         "negative, is followed by its interval and by the truth.",
         "",
+        *_table(content),
+    ]
+    if real is not None:
+        lines += [
+            "## Real crops",
+            "",
+            f"{real['crops']:,} crops of Hurricane Harvey and {real['marked']} marked ones, named "
+            "by their places (`--points`). The number after the name is the seed of the draw. "
+            f"{WARNING}",
+            "",
+            *_table(real),
+        ]
+    return "\n".join(lines)
+
+
+def _table(content: Mapping[str, Any]) -> list[str]:
+    machine, rows = content["origin"]["machine"], content["rows"]
+    return [
         markdown(
             (
                 "place: run",
@@ -200,12 +227,10 @@ def page(content: Mapping[str, Any]) -> str:
         "",
         held(rows),
         "",
-        *([f"Harvey: {WARNING}", ""] if any(r["name"].startswith(HARVEY) for r in rows) else []),
         f"Measured on {machine['cpu']}, {machine['cores']} cores, commit "
         f"{content['origin']['commit'][:12]}, {content['origin']['date'][:10]}.",
         "",
     ]
-    return "\n".join(lines)
 
 
 def held(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -8,7 +8,9 @@
 The image is a VRT of 50,000 by 50,000 pixels that repeats one generated tile. The footprints are a
 FlatGeobuf file of squares of 12 to 40 metres in random order. The model is a small network on chips
 of 16 pixels, trained on a small place before: what is measured is sorting, cutting and writing, and
-a larger network takes longer by its own cost for each building. Each row is a process of its own.
+a larger network takes longer by its own cost for each building. The page has room for 10 MB of
+images; with 500, the default, their tiles take a minute more at any number of buildings. Each row
+is a process of its own.
 """
 
 import argparse
@@ -42,6 +44,7 @@ from onesided.storage.optional import library
 RESULT = "regions.json"
 TILE, REPEATS = 2_000, 25
 BATCH = 50_000
+PAGE_MEGABYTES = 10
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,7 +63,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not options.docs:
             asked = [str(count) for count in options.buildings]
             asked += [f"{count} part 1/4" for count in asked]
-            head = {"title": "Regions", "side": TILE * REPEATS, "chip": 16, "origin": origin()}
+            head = {
+                "title": "Regions",
+                "side": TILE * REPEATS,
+                "chip": 16,
+                "page_megabytes": PAGE_MEGABYTES,
+                "origin": origin(),
+            }
             options.work.mkdir(parents=True, exist_ok=True)
             prepare(options.work, options.buildings)
             filled(
@@ -206,6 +215,7 @@ def measured(work: Path, count: int, part: str | None) -> dict[str, Any]:
             formats=None if part else "parquet",
             region=True,
             part=part,
+            page_megabytes=PAGE_MEGABYTES,
         )
         seconds, used = time.perf_counter() - began, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -231,8 +241,9 @@ def page(content: dict[str, Any]) -> str:
             f"benchmarks/results/{RESULT} -->",
             "",
             f"Buildings scattered over a generated image of {side:,} by {side:,} pixels, scored in "
-            "pieces by a small network and written as GeoPackage and GeoParquet; of a part only "
-            "the scores are written. CPU seconds are those of one core. A larger network takes "
+            "pieces by a small network and written as GeoPackage, GeoParquet and a page with "
+            f"{content['page_megabytes']} MB of images; of a part only the scores are written. "
+            "CPU seconds are those of one core. A larger network takes "
             "longer by its own cost for each building.",
             "",
             markdown(

@@ -30,6 +30,7 @@ import numpy as np
 
 from benchmarks.origin import origin
 from onesided.cli import main as onesided_main
+from onesided.geo.input.vector import read_layer
 from onesided.report import is_fresh
 from onesided.storage.atomic import write_json
 from onesided.storage.own_file import CHECKSUMS, digest_of, read_checksums
@@ -177,10 +178,17 @@ class Counting:
 
         os.fsync = fsync  # type: ignore[assignment]
 
+    def end(self) -> None:
+        """Do what is to be done after a command that was not killed."""
+
     def _hear(self, event: str, given: tuple[Any, ...]) -> None:
         path = given[0] if event in self.names and given else None
         if isinstance(path, str | bytes | os.PathLike) and self._is_inside(path):
+            self._enter(os.fsdecode(path).removeprefix(self.folder))
             self._count()
+
+    def _enter(self, path: str) -> None:
+        """Take notice of a path of the folder that is touched now."""
 
     def _is_inside(self, path: str | bytes | os.PathLike[str]) -> bool:
         return os.fsdecode(path).startswith(self.folder)
@@ -200,12 +208,22 @@ class Ended:
     seconds: float
 
 
-def command(words: Words, folder: Path, *, event: int | None, seconds: float | None) -> Ended:
-    """Run a command in a forked process; kill it at an event or at a processor time, if given."""
+def command(
+    words: Words,
+    folder: Path,
+    *,
+    event: int | None,
+    seconds: float | None,
+    counting: Counting | None = None,
+) -> Ended:
+    """Run a command in a forked process; kill it at an event or at a processor time, if given.
+
+    `counting` watches it instead, and decides itself.
+    """
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:
-        _in_the_child(words, folder, event, send)
+        _in_the_child(words, counting or Counting(str(folder), event), send)
     os.close(send)
     if seconds is not None:
         _kill_at(child, seconds)
@@ -216,8 +234,8 @@ def command(words: Words, folder: Path, *, event: int | None, seconds: float | N
     return Ended(code, int(told or 0), used.ru_utime + used.ru_stime)
 
 
-def _in_the_child(words: Words, folder: Path, event: int | None, send: int) -> None:
-    counting, code = Counting(str(folder), event), 1
+def _in_the_child(words: Words, counting: Counting, send: int) -> None:
+    code = 1
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
@@ -228,6 +246,7 @@ def _in_the_child(words: Words, folder: Path, event: int | None, send: int) -> N
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else 0
     finally:
+        counting.end()
         os.write(send, str(counting.seen).encode())
         os._exit(code)
 
@@ -274,9 +293,19 @@ def _comparable(path: Path) -> object:
         return {name: digest_of(path.parent / name) == digest for name, digest in listed.items()}
     if path.name == "report.html":
         return "fresh" if is_fresh(path.parent) else "stale"
-    if path.name in ("last.pt", "out.gpkg"):
-        return "there"  # they hold durations, or the time of writing
+    if path.suffix == ".gpkg":
+        return _rows(path)  # the file itself holds the time of writing
+    if path.name == "last.pt":
+        return "there"  # it holds durations
     return path.read_bytes()
+
+
+def _rows(path: Path) -> list[str]:
+    """Return every building of a map with all its columns."""
+    layer = read_layer(path)
+    columns = {name: values.tolist() for name, values in layer.columns.items()}
+    shapes = [shape.wkt for shape in layer.geometries]
+    return [repr(row) for row in zip(shapes, *columns.values(), strict=True)]
 
 
 def _without_durations(content: object) -> object:
@@ -359,7 +388,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=600.0)
     given = parser.parse_args()
-    _import_everything()
+    import_everything()
     chosen = [one for one in SCENARIOS if one.name in given.only.split(",")]
     rows, until = [], time.monotonic() + 60 * given.minutes
     with (
@@ -384,7 +413,7 @@ def main() -> None:
     sys.exit(exact != kills or kills < given.kills)
 
 
-def _import_everything() -> None:
+def import_everything() -> None:
     """Import what commands import, so that a forked one starts at once."""
     import matplotlib.backends.backend_agg
     import pyogrio  # type: ignore[import-untyped]

@@ -1,17 +1,22 @@
 """A region in pieces: stopped and resumed, in parts on several machines, merged into one map."""
 
+import base64
 import csv
+import io
 import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyogrio  # type: ignore[import-untyped, unused-ignore]
 import pytest
+from PIL import Image
 
 from onesided.geo.input.vector import read_layer
 from onesided.geo.output.region_page import shown_buildings
+from onesided.geo.output.region_pictures import SIDE
 from onesided.geo.output.streamed import Decided
 from onesided.geo.scene import pieces
 from tests.cli.command import Outcome, assert_refused, call
@@ -77,12 +82,15 @@ def test_ranks_are_global_and_follow_scores(trained: Path) -> None:
     assert (np.diff(scores[np.argsort(ranks)]) <= 0).all()
 
 
+def page_data(page: Path) -> dict[str, Any]:
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
+    content: dict[str, Any] = json.loads(found[0])
+    return content
+
+
 def test_the_page_shows_every_building_with_the_scores_of_the_files(trained: Path) -> None:
-    text = (trained / "map.html").read_text(encoding="utf-8")
-    (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)[
-        :1
-    ]
-    page = json.loads(data)
+    page = page_data(trained / "map.html")
     shown = zip(page["names"], page["scores"], page["ranks"], strict=True)
     found = {name: (-1 if score is None else score, rank or -1) for name, score, rank in shown}
     expected = rows(trained / "damage.gpkg")
@@ -90,6 +98,52 @@ def test_the_page_shows_every_building_with_the_scores_of_the_files(trained: Pat
     for name, (score, rank) in expected.items():
         assert found[name] == (pytest.approx(score), rank)
     assert all(page["rings"]), "every building has a shape"
+
+
+def test_the_page_has_the_image_beside_it_and_pictures_of_buildings_inside(trained: Path) -> None:
+    page = page_data(trained / "map.html")
+    assert page["bounds"] is not None
+    layer = page["files"]["layers"]["after"]
+    assert layer["sharp"]
+    assert page["files"]["chips"] is None, "a sharp image shows every building"
+    for level, tiles in enumerate(layer["tiles"]):
+        for tile in tiles:
+            assert (trained / page["files"]["folder"] / f"after-{level}-{tile}.js").is_file()
+    pictured = [
+        name for name, size in zip(page["names"], page["pictures"][1::2], strict=True) if size
+    ]
+    scored = [name for name, (score, _) in rows(trained / "damage.gpkg").items() if score >= 0]
+    assert sorted(pictured) == sorted(scored)
+
+
+def test_buildings_are_sharp_where_there_is_no_room_for_the_image(
+    scene: FakeScene, trained: Path, tmp_path: Path
+) -> None:
+    parts = ["map", "merge", trained / "damage-run", "-o", tmp_path / "damage.gpkg"]
+    ways = ("--allow-degenerate", "--quiet", "--image", scene.post)
+    assert call(*parts, *ways, "--page-megabytes", "0.1").exit_code == 0
+    page = page_data(tmp_path / "map.html")
+    assert not page["files"]["layers"]["after"]["sharp"]
+    assert any("coarser than the image" in sentence for sentence in page["warnings"])
+    chips, folder = page["files"]["chips"], tmp_path / page["files"]["folder"]
+    assert 0 < chips["count"] < COUNT
+    order = np.argsort([-1 if score is None else -score for score in page["scores"]])
+    assert set(chips["rows"]) <= set(order[: COUNT - 1].tolist())
+    (text,) = re.findall(r'"(/9j/[^"]*)"', (folder / "chips-0.js").read_text())[:1]
+    with Image.open(io.BytesIO(base64.b64decode(text))) as picture:
+        assert picture.size == (SIDE, SIDE)
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 0.2e6
+
+
+def test_a_merge_without_images_makes_a_page_without_pictures(
+    trained: Path, tmp_path: Path
+) -> None:
+    parts = ["map", "merge", trained / "damage-run", "-o", tmp_path / "damage.gpkg"]
+    assert call(*parts, "--allow-degenerate", "--quiet").exit_code == 0
+    page = page_data(tmp_path / "map.html")
+    assert page["files"] is None
+    assert not any(page["pictures"])
+    assert any("merge again with --image" in sentence for sentence in page["warnings"])
 
 
 def test_a_page_of_many_buildings_shows_the_marked_and_the_highest() -> None:

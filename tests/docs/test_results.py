@@ -48,6 +48,8 @@ def made_anew(name: str, written: str) -> str:
     content = read_content(RESULTS / f"{name}.json")
     if name == "harvey":
         return harvey.page(content)
+    if name == "maps":
+        return maps.page(content, read_content(RESULTS / maps.REAL))
     if name == "panel":
         return panel_page.page(content, content["title"])
     if name == "threshold_rules":
@@ -62,7 +64,6 @@ def made_anew(name: str, written: str) -> str:
         "coverage": coverage,
         "embedding": embedding,
         "engines": engines,
-        "maps": maps,
         "regions": regions,
         "review": review,
         "selection": selection,

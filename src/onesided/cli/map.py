@@ -147,7 +147,7 @@ def map(
         bool | None,
         typer.Option(
             "--region/--no-region",
-            help="Work in pieces; no pictures. [default: from 100,000 buildings on]",
+            help="Work in pieces. [default: from 100,000 buildings on]",
         ),
     ] = None,
     assignments: Annotated[
@@ -192,7 +192,8 @@ def map(
     if words:
         merged = merge_parts(
             words, output=output, formats=formats, cells=cells, areas=areas, test=test,
-            monitor=Terminal(quiet=quiet or as_json),
+            image=image or None, pre=pre or None, image_crs=image_crs,
+            shift=shift, page_megabytes=page_megabytes, monitor=Terminal(quiet=quiet or as_json),
         )  # fmt: skip
         _show(merged, as_json=as_json)
         check_usable(merged.degenerate, allow_degenerate=allow_degenerate)

@@ -39,7 +39,7 @@ from onesided.storage.lock import alone
 from onesided.storage.together import settle, together
 
 MANY = 100_000
-"""From so many buildings on a map is made in pieces, its page without pictures."""
+"""From so many buildings on a map is made in pieces."""
 ONLY_IN_PIECES = (".parquet", ".fgb", ".pmtiles")
 
 
@@ -152,8 +152,7 @@ def map_buildings(
         formats: Further formats to write: parquet, fgb, pmtiles.
         cells: Side in metres of cells to count buildings in.
         areas: File of areas to count buildings in.
-        region: Whether to work in pieces, with a page that has no pictures; None does where
-            buildings are many.
+        region: Whether to work in pieces; None does where buildings are many.
         settings: Further settings by table; they win over what the other parameters say.
         basemap: A map from the network that the page offers, switched off: osm or an address.
         page_megabytes: Room for sharp images beside map.html.
@@ -236,7 +235,9 @@ def map_settings(
     output = asked.path("output")
     assert output is not None
     online = basemap_of(asked.basemap) if asked.basemap is not None else None
-    wanted = Wanted(output, asked.formats, asked.cells, asked.path("areas"), online)
+    wanted = Wanted(
+        output, asked.formats, asked.cells, asked.path("areas"), online, asked.page_megabytes
+    )
     test = asked.path("test")
     with ExitStack() as stack:
         if in_pieces(sources, part, wanted, region=asked.region):

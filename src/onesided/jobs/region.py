@@ -23,14 +23,17 @@ from onesided.geo.input.coordinates import WGS84, system
 from onesided.geo.input.footprint_stream import streamed_footprints
 from onesided.geo.input.footprints import Buildings
 from onesided.geo.input.image import Stretch
+from onesided.geo.input.imagery import find_imagery
 from onesided.geo.input.positives import read_truth
 from onesided.geo.output.areas import Areas, Rates, grid_cells, named_areas, write_areas
 from onesided.geo.output.basemap import Basemap
 from onesided.geo.output.files import PAGE
 from onesided.geo.output.layers import style_text
 from onesided.geo.output.page import write_map
+from onesided.geo.output.page_content import PAGE_MEGABYTES
 from onesided.geo.output.region_page import region_page
-from onesided.geo.output.streamed import FORMATS, Decided, ranks_of, write_region
+from onesided.geo.output.region_pictures import RegionImages
+from onesided.geo.output.streamed import FORMATS, Decided, write_region
 from onesided.geo.output.summary import Summary, summarise, write_summary
 from onesided.geo.output.table import MapTable
 from onesided.geo.scene.chips import cut_chips
@@ -46,10 +49,10 @@ from onesided.geo.scene.holdout import check_enough
 from onesided.geo.scene.pieces import DIVISION, Division, divide, read_division
 from onesided.geo.scene.region_marks import region_marks, training_sample
 from onesided.geo.scene.scoring import SCORES, Scoring, read_scores
-from onesided.geo.scene.shift import shift_warning
+from onesided.geo.scene.shift import parse_shift, shift_warning
 from onesided.geo.scene.sources import MapSources, MarkedScene, imagery_warnings
 from onesided.jobs.fit import check_before_reading
-from onesided.jobs.map_request import MapRequest
+from onesided.jobs.map_request import MapRequest, words_of
 from onesided.jobs.settings import PathLike
 from onesided.jobs.training import TrainedOnChips, train_on_chips
 from onesided.metrics.calibration import Calibration
@@ -74,6 +77,7 @@ class Wanted:
         cells: Side in metres of the cells that are counted; None counts none.
         areas: File of polygons that are counted; None counts none.
         basemap: A map from the network that the page offers.
+        page_megabytes: Room for images beside the page.
     """
 
     output: Path
@@ -81,6 +85,7 @@ class Wanted:
     cells: float | None = None
     areas: Path | None = None
     basemap: Basemap | None = None
+    page_megabytes: float = PAGE_MEGABYTES
 
     def check(self) -> None:
         """Refuse files that cannot be written."""
@@ -313,7 +318,12 @@ class Region:
             self.monitor.note(f"Scored {len(wanted)} of {division.pieces} pieces.")
             return RegionResult(None, None, tuple(facts["warnings"]), (), self.folder)
         return merge_region(
-            [self.folder], self.wanted, truth=self.truth, monitor=self.monitor, locked=True
+            [self.folder],
+            self.wanted,
+            truth=self.truth,
+            monitor=self.monitor,
+            locked=True,
+            images=RegionImages(images, self.sources.shift, self.wanted.page_megabytes),
         )
 
 
@@ -356,10 +366,12 @@ def merge_region(
     truth: Mapping[str, int] | None = None,
     monitor: Monitor | None = None,
     locked: bool = False,
+    images: RegionImages | None = None,
 ) -> RegionResult:
     """Make one map of pieces that were scored in several run folders.
 
-    Ranks, threshold and figures are those of the whole region.
+    Ranks, threshold and figures are those of the whole region. Without `images` its page has no
+    pictures.
     """
     wanted.check()
     monitor = monitor or Monitor()
@@ -398,7 +410,7 @@ def merge_region(
         )
         alarm = (summary.degenerate,) if summary.degenerate else ()
         warnings = tuple(dict.fromkeys((*alarm, *facts["warnings"], *summary.warnings)))
-        files = _write(division, table, summary, warnings, wanted, monitor)
+        files = _write(division, table, summary, warnings, wanted, monitor, images)
     return RegionResult(table, summary, warnings, files, folders[0])
 
 
@@ -415,9 +427,17 @@ def merge_parts(
     cells: float | None = None,
     areas: PathLike | None = None,
     test: PathLike | None = None,
+    image: PathLike | Sequence[PathLike] | None = None,
+    pre: PathLike | Sequence[PathLike] | None = None,
+    image_crs: str | None = None,
+    shift: str | Sequence[float] | None = None,
+    page_megabytes: float = PAGE_MEGABYTES,
     monitor: Monitor | None = None,
 ) -> RegionResult:
-    """Make one map of the parts in some run folders: the job of `onesided map merge RUN...`."""
+    """Make one map of the parts in some run folders: the job of `onesided map merge RUN...`.
+
+    With the images of the region, its page shows them.
+    """
     if words[0] != "merge":
         raise ConfigError(f"onesided map takes no argument but merge; got {words[0]!r}.")
     folders = [Path(word) for word in words[1:]]
@@ -429,10 +449,19 @@ def merge_parts(
                 f"{folder} holds no part of a region. Give the run folders of onesided map --part."
             )
     wanted = Wanted(
-        Path(output), formats_of(formats), cells, None if areas is None else Path(areas)
+        Path(output),
+        formats_of(formats),
+        cells,
+        None if areas is None else Path(areas),
+        page_megabytes=page_megabytes,
     )
     truth = read_truth(Path(test)) if test else None
-    return merge_region(folders, wanted, truth=truth, monitor=monitor)
+    with ExitStack() as stack:
+        given = ((words_of(pre), "--pre"), (words_of(image), "--image"))
+        found = [find_imagery(paths, flag) for paths, flag in given if paths]
+        opened = open_images(stack, found, given_system=image_crs)
+        images = RegionImages(opened, parse_shift(shift), page_megabytes)
+        return merge_region(folders, wanted, truth=truth, monitor=monitor, images=images)
 
 
 def _names(division: Division, truth: Mapping[str, int] | None) -> tuple[str, ...]:
@@ -453,14 +482,14 @@ def _write(
     warnings: Sequence[str],
     wanted: Wanted,
     monitor: Monitor,
+    images: RegionImages | None,
 ) -> tuple[Path, ...]:
     make_folder(wanted.output.parent, instead="Choose another place with -o.")
-    ranks = ranks_of(table.scores, table.open)
     decided = Decided(
         table.scores,
         table.marked,
         table.held_out,
-        ranks,
+        table.ranks,
         table.reasons,
         table.threshold,
         table.curve,
@@ -474,15 +503,17 @@ def _write(
     style, counts = wanted.output.with_suffix(".qml"), wanted.output.with_name("summary.csv")
     write_text(style, style_text(is_point=False))
     write_summary(summary, counts)
-    page = region_page(
-        division,
-        decided,
-        summary,
-        title=wanted.output.stem,
-        warnings=warnings,
-        basemap=wanted.basemap,
-    )
-    write_map(page, wanted.page)
+    with monitor.phase("writing the page"):
+        page = region_page(
+            division,
+            decided,
+            summary,
+            title=wanted.output.stem,
+            images=images,
+            warnings=warnings,
+            basemap=wanted.basemap,
+        )
+        write_map(page, wanted.page)
     written += [style, counts, wanted.page]
     if wanted.cells is not None or wanted.areas is not None:
         places = _middles(division)

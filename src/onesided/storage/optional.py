@@ -1,6 +1,7 @@
 """Libraries that are imported on use; if one is missing, the error names its extra."""
 
 import importlib
+import sys
 from types import ModuleType
 
 from onesided.core.errors import MissingLibrary
@@ -32,6 +33,9 @@ def library(name: str, purpose: str) -> ModuleType:
 
     `purpose` starts that sentence, for example `Reading a GeoTIFF`.
     """
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        return loaded  # asked for several times for each of a million buildings
     package = name.partition(".")[0]
     try:
         return importlib.import_module(name)

@@ -1,14 +1,18 @@
 """`onesided map` with footprints, points and marks that cannot be."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cli.bad_input.refusals import assert_refused_untouched, each
 from tests.cli.pictures import draw
 from tests.geo.fakes import FakeScene, write_geotiff_scene
+from tests.geo.rasters import write_tiff
 
 Content = str | bytes
 
@@ -169,6 +173,41 @@ def test_imagery_that_cannot_be_is_refused(
     case(tmp_path / "images")
     found = next(iter(tmp_path.iterdir()), "http://127.0.0.1:9/post.tif")
     refused(tmp_path, "--image", found, "--footprints", scene.gpkg, "--positives", scene.positives)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of Unix")
+@pytest.mark.parametrize("flag", ["--image", "--footprints", "--positives", "--areas"])
+def test_a_pipe_that_nobody_writes_to_is_refused_at_once(
+    scene: FakeScene, tmp_path: Path, flag: str
+) -> None:
+    pipe = tmp_path / "pipe.gpkg"
+    os.mkfifo(pipe)
+    given = {"--image": scene.post, "--footprints": scene.gpkg, "--positives": scene.positives}
+    words = [word for pair in {**given, flag: pipe}.items() for word in pair]
+    refused(tmp_path, *words, said="pipe.gpkg")
+
+
+RASTERS: dict[str, dict[str, object]] = {
+    "complex numbers": {"pixels": np.ones((1, 64, 64), np.complex64)},
+    "a single pixel": {"pixels": np.ones((3, 1, 1), np.uint8)},
+    "no place on Earth": {
+        "pixels": np.ones((3, 64, 64), np.uint8),
+        "transform": (0.0, 0.0, 5e5, 0.0, 0.0, 1.6e6),
+    },
+    "another place": {
+        "pixels": np.ones((3, 64, 64), np.uint8),
+        "transform": (0.5, 0.0, 1e5, 0.0, -0.5, 1e5),
+    },
+}
+
+
+@each(RASTERS)
+def test_rasters_that_show_no_building_are_refused(
+    scene: FakeScene, tmp_path: Path, case: dict[str, Any]
+) -> None:
+    image = write_tiff(tmp_path / "post.tif", **{"transform": scene.transform, **case})
+    flags = ("--footprints", scene.gpkg, "--positives", scene.positives)
+    refused(tmp_path, "--image", image, *flags, said="post.tif")
 
 
 @each({"text": "buildings", "empty": "", "half of it": b"PAR1" + bytes(50)})

@@ -44,7 +44,7 @@ def test_six_channels_are_a_picture_before_and_one_after() -> None:
 
 def test_only_the_buildings_people_look_at_carry_pictures() -> None:
     drawn = table(houses(2000), marked=300)
-    rows = pictured_rows(drawn)
+    rows = pictured_rows(drawn.scores, drawn.marked, drawn.threshold)
     assert len(rows) <= 500
     ranks = drawn.ranks
     assert set(np.flatnonzero((ranks > 0) & (ranks <= 300))) <= set(rows)

@@ -86,6 +86,8 @@ def sound_polygon(geometry: Outline | None) -> tuple[Outline, bool]:
     if not np.isfinite(shapely.get_coordinates(geometry)).all():
         raise BadPolygon("has coordinates that are not numbers")
     was_valid = bool(shapely.is_valid(geometry))
+    if was_valid and geometry.geom_type == "Polygon" and geometry.area > 0:
+        return geometry, False  # as nearly all are; what follows costs four times as much
     parts = shapely.get_parts(geometry if was_valid else shapely.make_valid(geometry))
     # Repair leaves lines and points where an outline touches itself; collections nest once.
     areas = [part for part in shapely.get_parts(parts) if part.geom_type == "Polygon"]
@@ -153,6 +155,10 @@ def cut(
         ]
         part[inside] = image[:, rows, columns]
     box = (window[0] - left, window[1] - top, window[2] - left, window[3] - top)
+    if channels == 3:  # the same values as band by band, in half the time
+        colours = Image.fromarray(np.ascontiguousarray(part.transpose(1, 2, 0)))
+        shrunk = colours.resize((size, size), Image.Resampling.BILINEAR, box=box)
+        return np.ascontiguousarray(np.asarray(shrunk).transpose(2, 0, 1))
     bands = (
         Image.fromarray(band).resize((size, size), Image.Resampling.BILINEAR, box=box)
         for band in part

@@ -16,7 +16,7 @@ from onesided.core.errors import ConfigError, DataError, DataNotFound
 from onesided.geo.input.coordinates import WGS84, System, known_system, same_system, system
 from onesided.geo.input.footprints import USUAL_IDS, Buildings, id_text
 from onesided.geo.input.shapes import without_collections
-from onesided.geo.input.vector import GEOPARQUET, chosen_layer, geoparquet_facts
+from onesided.geo.input.vector import GEOPARQUET, chosen_layer, geoparquet_facts, is_readable
 from onesided.storage.optional import library
 
 BATCH = 16_384
@@ -60,7 +60,7 @@ def streamed_footprints(
     path: Path, *, layer: str | None = None, given_system: str | None = None
 ) -> Iterator[FootprintStream]:
     """Open the footprints of a file; `given_system` is for one that names no coordinate system."""
-    if not path.exists():
+    if not is_readable(path):
         raise DataNotFound(f"There is no file {path}. Give a GeoPackage, FlatGeobuf or GeoParquet.")
     library("pyarrow", PURPOSE)
     opened = _parquet(path) if path.suffix.lower() in GEOPARQUET else _by_gdal(path, layer)

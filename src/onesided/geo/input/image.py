@@ -363,9 +363,13 @@ class Stretch(Config):
         """Return the stretch that leaves 8 bits as they are."""
         return cls(low=(0.0,) * bands, high=(255.0,) * bands)
 
+    def leaves_as_is(self, bands: int) -> bool:
+        """Return whether 8 bits stay as they are; `none` would be built for every chip."""
+        return self.low == (0.0,) * bands and self.high == (255.0,) * bands
+
     def apply(self, values: Shaped[np.ndarray, "bands h w"]) -> UInt8[np.ndarray, "bands h w"]:
         """Return values of 0 to 255."""
-        if values.dtype == np.uint8 and self == Stretch.none(len(values)):
+        if values.dtype == np.uint8 and self.leaves_as_is(len(values)):
             return values
         low, high = np.array(self.low)[:, None, None], np.array(self.high)[:, None, None]
         scaled = np.nan_to_num((values - low) / (high - low)).clip(0, 1)

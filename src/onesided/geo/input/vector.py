@@ -77,7 +77,7 @@ def read_layer(
     `given_system` is for a file that names no coordinate system; errors name the `flag` that
     chooses a layer.
     """
-    if not path.exists():
+    if not is_readable(path):
         raise DataNotFound(
             f"There is no file {path}. Give a GeoPackage, GeoJSON, FlatGeobuf, GeoParquet or "
             "Shapefile."
@@ -104,6 +104,11 @@ def read_layer(
             "A system is given for files that name none: leave it out, or correct the file."
         )
     return replace(found, system=given)
+
+
+def is_readable(path: Path) -> bool:
+    """Return whether there is a file, or a folder as some formats are; a pipe may never answer."""
+    return path.is_file() or path.is_dir()
 
 
 def count_footprints(path: Path) -> int:

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 
 from onesided.core.errors import DataError
 
 QUANTA_PER_DEGREE = 10_000_000
 _WHOLE_CIRCLE = 360 * QUANTA_PER_DEGREE
 
-Rings = Sequence[Sequence[tuple[float, float]]]
+Ring = Sequence[tuple[float, float]] | Float64[np.ndarray, "corners 2"]
+Rings = Sequence[Ring]
 """The outline of a building: rings of (longitude, latitude) in degrees of WGS 84, closed or not.
 
 What lies inside an odd number of rings belongs to the building, so courtyards and buildings of
@@ -68,7 +69,7 @@ def _span(longitudes: Int64[np.ndarray, "n"]) -> tuple[int, int]:
     return west, west + _WHOLE_CIRCLE - int(gaps[widest])
 
 
-def _quantised(name: str, ring: Sequence[tuple[float, float]]) -> Int64[np.ndarray, "n 2"]:
+def _quantised(name: str, ring: Ring) -> Int64[np.ndarray, "n 2"]:
     degrees = np.asarray(ring, np.float64)
     # NaN fails every comparison, so it is refused here too.
     if not (np.abs(degrees) <= (360, 90)).all():

@@ -59,9 +59,9 @@ SCRIPTS = (
 _PICTURE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MapItem:
-    """One building as the page shows it."""
+    """One building as the page shows it; a region has a hundred thousand."""
 
     name: str
     rings: Rings
@@ -236,6 +236,7 @@ def _layer(middle: float, pyramid: Pyramid) -> dict[str, object]:
         "width": pyramid.width / 2 ** (pyramid.all_levels - pyramid.levels),
         "height": pyramid.height / 2 ** (pyramid.all_levels - pyramid.levels),
         "tiles": tiles,
+        "sharp": pyramid.is_sharp,
     }
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from onesided.geo.input.coordinates import WGS84, Geometries, between, converted, system
 from onesided.geo.input.footprints import id_text
@@ -12,7 +12,7 @@ from onesided.geo.input.image import edge_in_degrees, to_pixels
 from onesided.geo.output.basemap import Basemap
 from onesided.geo.output.packed import Rings
 from onesided.geo.output.page import MapItem, MapPage
-from onesided.geo.output.page_files import ChipFiles, PageFiles
+from onesided.geo.output.page_files import ChipFiles, ChipValues, PageFiles
 from onesided.geo.output.pyramid import (
     NO_DATA,
     Bounds,
@@ -78,7 +78,7 @@ def map_page(
         base_before=base_picture(before) if before is not None else None,
         files=files,
         facts=facts_of(summary),
-        warnings=(*warnings, *_shortage(files, most_megabytes)),
+        warnings=(*warnings, *shortage(files, most_megabytes)),
         attributes=_attributes(table),
         basemap=basemap,
     )
@@ -106,12 +106,23 @@ def page_files(
     rows = np.flatnonzero(chips.kept)
     if not len(rows):
         return PageFiles()
-    every = ChipFiles(chips.values, rows, after_from)
-    fitting = int(room / every.usual_bytes())
-    if fitting < len(rows):  # those that are looked at first
-        order = np.argsort(-table.scores[rows], kind="stable")[:fitting]
-        every = ChipFiles(chips.values, np.sort(rows[order]), after_from)
-    return PageFiles(chips=every)
+    return PageFiles(chips=fitting_chips(chips.values, rows, table.scores, after_from, room))
+
+
+def fitting_chips(
+    values: ChipValues,
+    rows: Int64[np.ndarray, "m"],
+    scores: Float64[np.ndarray, "n"],
+    after_from: int,
+    most_bytes: float,
+) -> ChipFiles:
+    """Return as many of the pictures as fit, those with the highest scores."""
+    every = ChipFiles(values, rows, after_from)
+    fitting = int(most_bytes / every.usual_bytes())
+    if fitting >= len(rows):
+        return every
+    order = np.argsort(-scores[rows], kind="stable")[:fitting]
+    return ChipFiles(values, np.sort(rows[order]), after_from)
 
 
 def _attributes(table: MapTable) -> dict[str, Sequence[object]]:
@@ -129,7 +140,7 @@ def _boxes(shapes: Geometries) -> Float64[np.ndarray, "n 4"]:
     return boxes
 
 
-def _shortage(files: PageFiles, most_megabytes: float) -> list[str]:
+def shortage(files: PageFiles, most_megabytes: float) -> list[str]:
     """Return a warning where the images could not be written with their own pixels."""
     coarse = [each for each in files.layers.values() if not each.is_sharp]
     if not coarse:
@@ -143,7 +154,7 @@ def _shortage(files: PageFiles, most_megabytes: float) -> list[str]:
 
 
 def _items(table: MapTable, shapes: Geometries, chips: Chips, after_from: int) -> list[MapItem]:
-    pictured = set(pictured_rows(table).tolist())
+    pictured = set(pictured_rows(table.scores, table.marked, table.threshold).tolist())
     ranks, roles = table.ranks, table.roles
     items = []
     for row, name in enumerate(table.buildings.names):
@@ -168,14 +179,23 @@ def _items(table: MapTable, shapes: Geometries, chips: Chips, after_from: int) -
     return items
 
 
-def pictured_rows(table: MapTable) -> Int64[np.ndarray, "m"]:
-    """Return the rows that get a picture: highest, near the threshold, marked with low scores."""
-    unmarked = np.flatnonzero(table.scored & ~table.marked)
-    marked = np.flatnonzero(table.scored & table.marked)
-    highest = unmarked[np.argsort(-table.scores[unmarked], kind="stable")][:TOP]
-    distance = np.abs(table.scores[unmarked] - table.threshold)
-    doubtful = unmarked[np.argsort(distance, kind="stable")][:DOUBTFUL]
-    lowest_marked = marked[np.argsort(table.scores[marked], kind="stable")][:MARKED]
+def pictured_rows(
+    scores: Float64[np.ndarray, "n"],
+    marked: Bool[np.ndarray, "n"],
+    threshold: float,
+    *,
+    times: int = 1,
+) -> Int64[np.ndarray, "m"]:
+    """Return the rows that get a picture: highest, near the threshold, marked with low scores.
+
+    `times` as many of each as a page carries inside.
+    """
+    unmarked = np.flatnonzero(~np.isnan(scores) & ~marked)
+    known = np.flatnonzero(~np.isnan(scores) & marked)
+    highest = unmarked[np.argsort(-scores[unmarked], kind="stable")][: times * TOP]
+    distance = np.abs(scores[unmarked] - threshold)
+    doubtful = unmarked[np.argsort(distance, kind="stable")][: times * DOUBTFUL]
+    lowest_marked = known[np.argsort(scores[known], kind="stable")][: times * MARKED]
     return np.unique(np.concatenate([highest, doubtful, lowest_marked]))
 
 
@@ -189,10 +209,9 @@ def rings_of(shape: object) -> Rings:
     if not np.isfinite(corners).all() or np.abs(corners[:, 1]).max() > 85:
         return ()
     if shapely.get_dimensions(shape) != 2:
-        x, y = corners[0]
-        return [[(float(x), float(y))]]
+        return [corners[:1]]
     return [
-        [(float(x), float(y)) for x, y in shapely.get_coordinates(ring)]
+        shapely.get_coordinates(ring)  # as tuples they would take four times the memory
         for part in shapely.get_parts(shape)
         for ring in (part.exterior, *part.interiors)
     ]

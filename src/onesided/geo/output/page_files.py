@@ -11,9 +11,10 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Int64, UInt8
 
 from onesided.core.errors import OnesidedError
 from onesided.geo.output.pyramid import Pyramid, jpeg, script, scripts
@@ -24,17 +25,25 @@ CHIP_QUALITY = 75
 _OURS = re.compile(r"[0-9a-f]{16}|\.\d+\.part")
 
 
+class ChipValues(Protocol):
+    """Pictures by row: an array, or something that cuts each when it is asked for it."""
+
+    def __getitem__(self, row: int, /) -> UInt8[np.ndarray, "channels side side"]:
+        """Return the picture of a row."""
+        ...
+
+
 @dataclass(frozen=True)
 class ChipFiles:
-    """A small picture of each building, where there is no image of the whole place.
+    """Small pictures of buildings, where there is no sharp image of the whole place.
 
     Attributes:
-        values: uint8 (n, channels, side, side).
+        values: Of each building uint8 (channels, side, side).
         rows: Which buildings have one, in the order in which they are written.
         after_from: First channel of the picture after the event, 0 where there is none before.
     """
 
-    values: np.ndarray
+    values: ChipValues
     rows: Int64[np.ndarray, "m"]
     after_from: int = 0
 
@@ -76,7 +85,7 @@ class PageFiles:
 
     Attributes:
         layers: The images `before` and `after` by tiles.
-        chips: Pictures of buildings instead, where there is no image.
+        chips: Pictures of buildings, where there is no image, or none as sharp as its file.
     """
 
     layers: Mapping[str, Pyramid] = field(default_factory=dict)

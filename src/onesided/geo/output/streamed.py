@@ -57,16 +57,6 @@ class Decided:
         return None if self.rejected is None else self.rejected[numbers]
 
 
-def ranks_of(
-    scores: Float64[np.ndarray, "n"], is_open: Bool[np.ndarray, "n"]
-) -> Int64[np.ndarray, "n"]:
-    """Return the order in which to check open buildings; equal scores in the file's order."""
-    rows = np.flatnonzero(~np.isnan(scores) & is_open)
-    ranks = np.zeros(len(scores), np.int64)
-    ranks[rows[np.argsort(-scores[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
-    return ranks
-
-
 def write_region(division: Division, decided: Decided, path: Path) -> None:
     """Write all buildings of a region to a file, in the format of its ending."""
     ending = path.suffix.lower()

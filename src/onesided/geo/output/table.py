@@ -42,6 +42,16 @@ def roles_of(
     return roles
 
 
+def ranks_of(
+    scores: Float64[np.ndarray, "n"], is_open: Bool[np.ndarray, "n"]
+) -> Int64[np.ndarray, "n"]:
+    """Return the order in which to check open buildings; equal scores in the file's order."""
+    rows = np.flatnonzero(~np.isnan(scores) & is_open)
+    ranks = np.zeros(len(scores), np.int64)
+    ranks[rows[np.argsort(-scores[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
+    return ranks
+
+
 @dataclass(frozen=True)
 class MapTable:
     """Scores and what follows from them.
@@ -90,11 +100,7 @@ class MapTable:
     @property
     def ranks(self) -> Int64[np.ndarray, "n"]:
         """The order in which to check open buildings, from 1; 0 for all others."""
-        rows = np.flatnonzero(self.scored & self.open)
-        order = sorted(rows, key=lambda row: (-self.scores[row], self.buildings.names[row]))
-        ranks = np.zeros(len(self), np.int64)
-        ranks[order] = np.arange(1, len(order) + 1)
-        return ranks
+        return ranks_of(self.scores, self.open)
 
     @property
     def decisions(self) -> list[str | None]:

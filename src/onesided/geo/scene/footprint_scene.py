@@ -103,14 +103,15 @@ class OutlinedImage:
         side = max(shown[2] - shown[0], shown[3] - shown[1])
         shrink = max(1, int(side / (MOST_SHRUNK * size)))
         part = self.image.read(*inner, shrink=shrink)
-        if part.valid.mean() < SHOWN:
+        is_whole = bool(part.valid.all())
+        if not is_whole and part.valid.mean() < SHOWN:
             return f"no data in {self.image.path.name} ({1 - part.valid.mean():.0%} of its window)"
         pixels = self.stretch.apply(part.values)
         # What was read starts at `inner`, and one of its pixels is `shrink` of the image.
         scale = np.array(
             [pixels.shape[2] / (inner[2] - inner[0]), pixels.shape[1] / (inner[3] - inner[1])]
         )
-        if not part.valid.all():
+        if not is_whole:
             left, top = (np.array(inside[:2]) - inner[:2]) * scale
             right, bottom = (np.array(inside[2:]) - inner[:2]) * scale
             missing = 1 - part.valid[int(top) : ceil(bottom), int(left) : ceil(right)].mean()

@@ -17,10 +17,13 @@ class Pictures {
   // An element, or null if this side has no picture of the building.
   picture(item, side, alt, pixels = PICTURE_PIXELS) {
     const image = this.ground.images[this.names[side]];
-    if (image?.tiles?.alive && this.items.placed(item)) return this.cut(image, item, alt, pixels);
+    const small = this.place(item) >= 0 && (side === 1 || this.chips.sides === 2);
+    if (image?.tiles?.alive && this.items.placed(item) && (image.tiles.sharp || !small)) {
+      return this.cut(image, item, alt, pixels);
+    }
     const source = this.items.picture(item, side);
     if (source) return Object.assign(new Image(), { src: source, alt });
-    if (this.place(item) >= 0 && (side === 1 || this.chips.sides === 2)) return this.chip(item, side, alt);
+    if (small) return this.chip(item, side, alt);
     if (image && this.items.placed(item)) return this.cut(image, item, alt, pixels);
     return null;
   }

@@ -7,7 +7,7 @@ const MOST_LOADING = 6;
 
 class Tiles {
   constructor(name, description, files, changed) {
-    Object.assign(this, { name, files, changed });
+    Object.assign(this, { name, files, changed, sharp: description.sharp });
     const [west, south, east, north] = description.bounds;
     this.box = { west: worldX(west), north: worldY(north), east: worldX(east), south: worldY(south) };
     this.levels = description.tiles.map((tiles) => new Set(tiles));
