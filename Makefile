@@ -56,9 +56,10 @@ site: $(VENV)/docs
 tutorials: $(VENV)/docs
 	$(BIN)/python -m website.tutorials
 
-# Wheel and source archive in dist/; the wheel runs the demo in an empty environment elsewhere.
+# Wheel and source archive in dist/; the wheel runs the demo, and every command of the
+# quickstart's page, in an empty environment elsewhere.
 package: $(VENV)/ready
-	$(BIN)/python -m release.package --install --demo
+	$(BIN)/python -m release.package --demo --quickstart
 
 # The oldest versions that pyproject.toml allows, for make test CONSTRAINTS=build/minimum.txt.
 minimum-versions: $(VENV)/ready
