@@ -9,17 +9,22 @@ CONSTRAINTS ?= constraints.txt
 demo: $(VENV)/ready
 	$(BIN)/onesided demo -o runs/demo
 
-# One thread per test process: two libraries with two threads each fight over two cores.
+# One thread per test process: two libraries with two threads each fight over two cores. Each process
+# begins with its half and takes from the other's at the end, so that what a module trains for all of
+# its tests is trained once.
 test: export OMP_NUM_THREADS = 1
 test: export OPENBLAS_NUM_THREADS = 1
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# Their files alone: importing all others for nothing takes as long as some of them.
+SLOW = $(shell grep -rl --include='test_*.py' 'mark\.slow' tests)
 
 # Those that take long; .ci/run runs both. tests/README.md says what is tested where.
 test-slow: export OMP_NUM_THREADS = 1
 test-slow: export OPENBLAS_NUM_THREADS = 1
 test-slow: $(VENV)/docs
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(SLOW)
 
 # Long attacks (tests/campaigns), each with a result file in benchmarks/results; a short part of
 # each is among the tests. A line for each.
@@ -27,6 +32,7 @@ CAMPAIGNS :=
 CAMPAIGNS += claims
 CAMPAIGNS += fuzz
 CAMPAIGNS += kills
+CAMPAIGNS += mutations
 
 campaigns: export OMP_NUM_THREADS = 1
 campaigns: export OPENBLAS_NUM_THREADS = 1
