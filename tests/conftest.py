@@ -46,7 +46,7 @@ def one_thread() -> None:
 
 
 # Every file of ours is flushed to the disk, and so is its folder; hundreds of tests would wait for
-# that. Their folders are in memory where there is enough; what is flushed, and when, stays the same.
+# that. Their folders are in memory where there is enough; what is flushed, and when, is the same.
 IN_MEMORY, ENOUGH = Path("/dev/shm"), 3 * 2**30
 
 if (
