@@ -127,7 +127,7 @@ def mutated(source: str, number: int) -> str:
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
-def tests_of(file: str) -> list[str]:
+def own_tests(file: str) -> list[str]:
     """Return the tests of a module: those of its name, and those of its room that import it."""
     module = Path(file).relative_to("src/onesided")
     room = ROOT / "tests" / module.parent
@@ -173,7 +173,7 @@ def tested(copied: Path, tests: Sequence[str]) -> int:
 
 def fate(mutant: Mutant, copied: Path, seconds: float) -> str:
     """Return what became of a mutant: found, too slow, or survived."""
-    path, tests = copied / mutant.file, tests_of(mutant.file)
+    path, tests = copied / mutant.file, own_tests(mutant.file)
     source = (ROOT / mutant.file).read_text(encoding="utf-8")
     path.write_text(mutated(source, mutant.number), encoding="utf-8")
     try:
@@ -198,7 +198,7 @@ def campaign(chosen: Sequence[Mutant], minutes: float) -> Iterator[dict[str, Any
                 shutil.copy(ROOT / part, copied / part)
         for mutant in chosen:
             if mutant.file not in clean:
-                tests = tests_of(mutant.file)
+                tests = own_tests(mutant.file)
                 status, clean[mutant.file] = in_a_fork(partial(tested, copied, tests), None)
                 assert os.waitstatus_to_exitcode(status) == 0, (mutant.file, tests, status)
             yield {**asdict(mutant), "fate": fate(mutant, copied, clean[mutant.file])}
@@ -256,7 +256,7 @@ def drawn(asked: int, seed: int) -> tuple[list[Mutant], int]:
     every = [
         one
         for path in files
-        if tests_of(path.relative_to(ROOT).as_posix())
+        if own_tests(path.relative_to(ROOT).as_posix())
         for one in mutants(path)
     ]
     return random.Random(seed).sample(every, min(asked, len(every))), len(every)

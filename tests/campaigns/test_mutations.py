@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaigns.mutations import OUTPUT, PAGE, REASONS, ROOT, mutants, mutated, page, tests_of
+from tests.campaigns.mutations import OUTPUT, PAGE, REASONS, ROOT, mutants, mutated, own_tests, page
 
 
 def every_change(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -40,8 +40,8 @@ def test_annotations_decorators_texts_and_messages_stay(
 
 
 def test_a_module_has_the_tests_of_its_name_and_those_that_import_it() -> None:
-    assert tests_of("src/onesided/losses/risk.py") == ["tests/losses/test_risk.py"]
-    assert "tests/data/problem/test_split_division.py" in tests_of(
+    assert own_tests("src/onesided/losses/risk.py") == ["tests/losses/test_risk.py"]
+    assert "tests/data/problem/test_split_division.py" in own_tests(
         "src/onesided/data/problem/split.py"
     )
 

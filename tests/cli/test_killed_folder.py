@@ -34,7 +34,7 @@ SAME = ("model.safetensors", "model.json", "scores.csv", "scores.npz", "report.n
 
 def decoding_into_a_file(words: Sequence[str]) -> None:
     """Run a command that thinks every folder worth a file, which is flushed often."""
-    cache.WORTH_A_FILE, cache.SYNC_BYTES = 0, 2000  # type: ignore[misc]
+    cache.WORTH_A_FILE, cache.SYNC_BYTES = 0, 2000
     command(words)
 
 
