@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-REPOSITORY = Path(__file__).parents[1]
+from release.outside import REPOSITORY
+
 LEFT_OUT = ("FROM", "USER", "ENTRYPOINT", "CMD", "ARG")
 
 

@@ -1,22 +1,23 @@
 """Build wheel and source archive, check them, and run the demo from the wheel somewhere else.
 
     python -m release.package --output dist
-    python -m release.package --output dist --install --demo
+    python -m release.package --output dist --demo --quickstart
 
 `--install` puts the wheel into an empty virtual environment outside the repository, as a stranger
-would; `--demo` runs `onesided demo` there, which takes minutes.
+would; `--demo` runs `onesided demo` there, `--quickstart` every command of `docs/quickstart.md`.
+Each takes minutes.
 """
 
 import argparse
-import os
-import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 
-REPOSITORY = Path(__file__).parents[1]
+from release.outside import PROGRAMS, REPOSITORY, run
+from release.quickstart import follow
+
 PACKAGE = REPOSITORY / "src" / "onesided"
 LARGEST_WHEEL = 5 * 2**20
 """Bytes; a wheel that is larger carries something that belongs elsewhere."""
@@ -26,9 +27,9 @@ def build(output: Path) -> tuple[Path, Path]:
     """Return wheel and source archive, built from the repository as it is."""
     for old in (*output.glob("onesided-*.whl"), *output.glob("onesided-*.tar.gz")):
         old.unlink()
-    _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(output), str(REPOSITORY))
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(output), str(REPOSITORY))
     (wheel,), (archive,) = output.glob("onesided-*.whl"), output.glob("onesided-*.tar.gz")
-    _run(sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(archive))
+    run(sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(archive))
     return wheel, archive
 
 
@@ -78,33 +79,29 @@ def check(wheel: Path, archive: Path) -> None:
             sys.exit(f"{what} {', '.join(names[:5])}{' and more' if len(names) > 5 else ''}.")
 
 
-def try_out(wheel: Path, *, demo: bool) -> None:
+def try_out(wheel: Path, *, demo: bool, quickstart: bool) -> None:
     """Install a wheel into an empty environment outside the repository, and use it there."""
-    with tempfile.TemporaryDirectory(prefix="onesided-package-") as place:
-        _run(sys.executable, "-m", "venv", str(Path(place) / "venv"))
-        programs = Path(place) / "venv" / ("Scripts" if os.name == "nt" else "bin")
+    with tempfile.TemporaryDirectory(prefix="onesided-package-") as folder:
+        place = Path(folder)
+        run(sys.executable, "-m", "venv", str(place / "venv"))
+        programs = place / "venv" / PROGRAMS
         constraints = REPOSITORY / "constraints.txt"
         install = ("-m", "pip", "install", "--quiet", "-c", str(constraints), str(wheel))
-        _run(str(programs / "python"), *install)
+        run(str(programs / "python"), *install)
         command = str(programs / "onesided")
         for words in (["--version"], ["doctor"], ["methods", "--quiet"]):
-            _run(command, *words, inside=place)
-        _run(str(programs / "python"), "-m", "onesided", "--version", inside=place)
+            run(command, *words, inside=place)
+        run(str(programs / "python"), "-m", "onesided", "--version", inside=place)
         if demo:
-            _run(command, "demo", "-o", "runs/demo", inside=place)
-            if not (Path(place) / "runs/demo/auto-0/report.html").exists():
+            run(command, "demo", "-o", "runs/demo", inside=place)
+            if not (place / "runs/demo/auto-0/report.html").exists():
                 sys.exit("The demo of the installed wheel wrote no report.")
+        if quickstart:
+            follow(programs, place)
 
 
 def _is_source(path: Path) -> bool:
     return "__pycache__" not in path.parts
-
-
-def _run(*words: str, inside: str | None = None) -> None:
-    # Without PYTHONPATH: what is installed counts, and not the source beside it.
-    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    print("$", *words, flush=True)
-    subprocess.run(words, cwd=inside, env=clean, check=True)
 
 
 def main() -> None:
@@ -113,12 +110,13 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=REPOSITORY / "dist")
     parser.add_argument("--install", action="store_true")
     parser.add_argument("--demo", action="store_true")
+    parser.add_argument("--quickstart", action="store_true")
     asked = parser.parse_args()
     asked.output.mkdir(parents=True, exist_ok=True)
     wheel, archive = build(asked.output)
     check(wheel, archive)
-    if asked.install or asked.demo:
-        try_out(wheel, demo=asked.demo)
+    if asked.install or asked.demo or asked.quickstart:
+        try_out(wheel, demo=asked.demo, quickstart=asked.quickstart)
     print(f"{wheel} and {archive} are sound.")
 
 

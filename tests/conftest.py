@@ -1,7 +1,9 @@
-"""What every test shares: checked shapes, one thread, hypothesis without a stopwatch."""
+"""What every test shares: checked shapes, one thread, a quick disk, no stopwatch."""
 
 import os
 import random
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from unittest.mock import patch
@@ -41,6 +43,18 @@ torch.set_num_threads(1)
 def one_thread() -> None:
     """Give every test one thread: starting numba sets those of torch to all cores."""
     torch.set_num_threads(1)
+
+
+# Every file of ours is flushed to the disk, and so is its folder; hundreds of tests would wait for
+# that. Their folders are in memory where there is enough; what is flushed, and when, is the same.
+IN_MEMORY, ENOUGH = Path("/dev/shm"), 3 * 2**30
+
+if (
+    "TMPDIR" not in os.environ
+    and os.access(IN_MEMORY, os.W_OK)
+    and shutil.disk_usage(IN_MEMORY).free > ENOUGH
+):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(IN_MEMORY)
 
 
 Worker = Callable[[], Mapping[str, Tensor]]

@@ -141,5 +141,6 @@ def _tutorials() -> Iterator[Path]:
 
 def _title(path: Path) -> str:
     """Return the first heading of a page or of a tutorial."""
-    found = re.search(r"^(?:# )?# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    heading = r"^# # (.+)$" if path.suffix == ".py" else r"^# (.+)$"
+    found = re.search(heading, path.read_text(encoding="utf-8"), re.MULTILINE)
     return found[1] if found else path.stem

@@ -2,7 +2,8 @@
 
     python -m website.tutorials --output build/tutorials    # runs all of them
 
-The site shows what they printed and drew if they were run; otherwise it shows them as they are.
+The site shows what they printed and drew if they were run as they are now, and says when and by
+which commit; otherwise it shows them without output.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import base64
 import os
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import jupytext
@@ -26,6 +28,8 @@ LONGEST = 900
 
 def execute(source: Path, place: Path) -> NotebookNode:
     """Return a tutorial as a notebook that was run from a clean kernel in a folder."""
+    from onesided.bench.origin import commit  # imports torch, which the site is built without
+
     place.mkdir(parents=True, exist_ok=True)
     notebook = jupytext.read(source)
     notebook.metadata["kernelspec"] = {
@@ -42,6 +46,7 @@ def execute(source: Path, place: Path) -> NotebookNode:
         resources={"metadata": {"path": str(place)}},
     )
     client.execute()
+    notebook.metadata["onesided"] = {"ran": f"{datetime.now(UTC):%Y-%m-%d}", **commit(SOURCES)}
     return notebook
 
 
@@ -49,14 +54,32 @@ def pages(root: Path) -> dict[str, str | bytes]:
     """Return the pages of all tutorials, their pictures, and the notebooks to download."""
     made: dict[str, str | bytes] = {}
     for source in sorted(SOURCES.glob("*.py")):
-        ran = root / "build" / "tutorials" / f"{source.stem}.ipynb"
-        notebook = nbformat.read(ran, as_version=4) if ran.exists() else jupytext.read(source)
+        notebook = shown(source, root / "build" / "tutorials" / f"{source.stem}.ipynb")
         made[f"tutorials/{source.stem}.ipynb"] = nbformat.writes(notebook)
-        made.update(_page(source.stem, notebook, ran=ran.exists()))
+        made.update(_page(source.stem, notebook))
     return made
 
 
-def _page(name: str, notebook: NotebookNode, *, ran: bool) -> dict[str, str | bytes]:
+def shown(source: Path, ran: Path) -> NotebookNode:
+    """Return the notebook that was run, or one without output if the tutorial changed since."""
+    now = jupytext.read(source)
+    if not ran.exists():
+        return now
+    before = nbformat.read(ran, as_version=4)
+    same = [cell.source for cell in before.cells] == [cell.source for cell in now.cells]
+    return before if same and "onesided" in before.metadata else now
+
+
+def how_it_ran(notebook: NotebookNode) -> str:
+    """Return when a notebook was run and by which code, or that it was not."""
+    run = notebook.metadata.get("onesided")
+    if run is None:
+        return "Run it to see what it prints and draws"
+    changed = " with changes that are in no commit" if run["dirty"] else ""
+    return f"Its output is from {run['ran']}, by commit {str(run['commit'])[:10]}{changed}"
+
+
+def _page(name: str, notebook: NotebookNode) -> dict[str, str | bytes]:
     made: dict[str, str | bytes] = {}
     text = []
     for number, cell in enumerate(notebook.cells):
@@ -73,10 +96,7 @@ def _page(name: str, notebook: NotebookNode, *, ran: bool) -> dict[str, str | by
             elif output.get("name") != "stderr":
                 shown = output.get("text") or output.get("data", {}).get("text/plain", "")
                 text += ["```text", shown.rstrip(), "```", ""]
-    how = (
-        "It was run while this site was built" if ran else "Run it to see what it prints and draws"
-    )
-    text += [f"---\n\n{how}: [download the notebook]({name}.ipynb)."]
+    text += [f"---\n\n{how_it_ran(notebook)}: [download the notebook]({name}.ipynb)."]
     made[f"tutorials/{name}.md"] = "\n".join(text)
     return made
 

@@ -44,9 +44,9 @@ results = {
 
 # %% [markdown]
 # The mean over seeds, and each seed as a point. The last epoch counts; nothing was chosen by these numbers.
-# Do not be surprised if the plain row wins: in a few epochs representations are pulled together before the
-# classifier knows which belong together. That is what the paper's long training is for, and why short runs
-# start from `auto` or `teacher` here.
+# Do not be surprised if the plain row wins. These runs do not tell why: they are short, small, and of two
+# seeds, and nothing here separates one reason from another. Results of longer trainings are on the page
+# of the [tables](../results.md).
 
 # %%
 figure, places = plt.subplots(1, 2, figsize=(9, 3), sharey=True, layout="constrained")

@@ -1,11 +1,9 @@
 """Cells are run once, resumed to the bit, and shared between processes."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -17,11 +15,11 @@ from onesided.core.errors import FolderTaken
 from onesided.jobs.bench import run_tables
 from onesided.run.folder import working_in
 from tests.cli.command import assert_refused, call
+from tests.processes import PATIENCE, ended, started
 
 TARGETS = ("ncpu/table2", "ncpu/table7", "ncpu/figure2", "ncpu/figure6")
 ROW = Cell("ncpu", "table2", "ncpu", "toy-images", "smoke", 0)
 TIMES = ("seconds", "origins")
-PATIENCE = 300
 
 
 @pytest.fixture(scope="module")
@@ -146,14 +144,9 @@ def test_a_wrong_name_is_refused(tmp_path: Path, words: tuple[str, ...], said: s
     assert_refused(call("bench", "run", *words, "-o", tmp_path), said)
 
 
-def start(output: Path, *words: str) -> subprocess.Popen[bytes]:
+def start(output: Path, *words: str) -> BaseProcess:
     common = ("--scale", "smoke", "--seeds", "1", "-q", "-o", str(output))
-    return subprocess.Popen(
-        [sys.executable, "-m", "onesided", "bench", "run", "ncpu/table7", *common, *words],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+    return started(["bench", "run", "ncpu/table7", *common, *words])
 
 
 def without_times(output: Path) -> list[dict[str, object]]:
@@ -164,17 +157,17 @@ def without_times(output: Path) -> list[dict[str, object]]:
 @pytest.mark.slow
 def test_killed_and_resumed_a_cell_has_the_same_bytes(tmp_path: Path) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert start(whole, "--only", "ncpu").wait(PATIENCE) == 0
+    assert ended(start(whole, "--only", "ncpu")) == 0
     process, log = start(broken, "--only", "ncpu"), ROW.folder(broken) / "log.jsonl"
     deadline = time.monotonic() + PATIENCE
-    while process.poll() is None and time.monotonic() < deadline:
+    while process.is_alive() and time.monotonic() < deadline:
         if log.exists() and log.read_bytes().count(b"\n") >= 1:
             break
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait(PATIENCE) == -signal.SIGKILL
+    process.kill()
+    assert ended(process) == -signal.SIGKILL
     assert not (ROW.folder(broken) / "result.json").exists()
-    assert start(broken, "--only", "ncpu").wait(PATIENCE) == 0
+    assert ended(start(broken, "--only", "ncpu")) == 0
     for name in ("model.safetensors", "scores.csv", "scores.npz", "split.csv", "config.toml"):
         assert (ROW.folder(whole) / name).read_bytes() == (ROW.folder(broken) / name).read_bytes()
     assert without_times(whole) == without_times(broken)
@@ -189,9 +182,9 @@ def _measured(output: Path) -> list[object]:
 @pytest.mark.slow
 def test_two_processes_share_the_cells_and_leave_the_same_results(tmp_path: Path) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
-    assert start(alone).wait(PATIENCE) == 0
+    assert ended(start(alone)) == 0
     both = [start(together), start(together)]
-    assert [process.wait(PATIENCE) for process in both] == [0, 0]
+    assert [ended(process) for process in both] == [0, 0]
     assert without_times(alone) == without_times(together)
     runs = list((together / "runs" / "smoke").glob("*/result.json"))
     assert len(runs) == 3
@@ -201,5 +194,5 @@ def test_two_processes_share_the_cells_and_leave_the_same_results(tmp_path: Path
 
 @pytest.mark.slow
 def test_jobs_share_the_cells_too(tmp_path: Path) -> None:
-    assert start(tmp_path, "--jobs", "2").wait(PATIENCE) == 0
+    assert ended(start(tmp_path, "--jobs", "2")) == 0
     assert [one["status"] for one in read_records(tmp_path, "ncpu", "table7")] == ["finished"] * 3

@@ -8,18 +8,17 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
+from onesided.data.read import cache
 from onesided.storage.together import pending
 from tests.cli.pictures import draw_data
+from tests.processes import PATIENCE, command, ended, started
 
 EPOCHS = 12
 WORDS = (
@@ -31,70 +30,21 @@ WORDS = (
 IN_DECODING, IN_TRAINING, IN_PAGE = 3, 9, 2
 FINISH = ("model.safetensors", "model.json", "scores.csv", "scores.npz", "scores.npz", "scores.csv")
 SAME = ("model.safetensors", "model.json", "scores.csv", "scores.npz", "report.npz", "split.csv")
-PATIENCE = 300  # seconds; a loaded machine may stand still for a while
-
-# Twenty processes that each import torch would take a minute. One process imports it, and
-# forks for every command; it runs nothing itself, so it has no threads that a fork would lose.
-SERVER = """
-import json, os, sys
-import torch
-import onesided.report, onesided.run.execute, onesided.run.load
-from onesided.cli import main
-from onesided.data.read import cache
-torch.set_num_threads(1)
-cache.WORTH_A_FILE, cache.SYNC_BYTES = 0, 2000
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        sys.argv = ["onesided", *json.loads(line)]
-        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-        main()
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
 
 
-@dataclass(frozen=True)
-class Server:
-    """Starts commands, one after the other."""
-
-    process: subprocess.Popen[str]
-
-    def start(self, command: list[str]) -> int:
-        """Start a command and return the number of its process."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
-        return self.answer()
-
-    def answer(self) -> int:
-        """Return the next number that the server says: a process, or how it ended."""
-        assert self.process.stdout is not None
-        return int(self.process.stdout.readline())
+def decoding_into_a_file(words: Sequence[str]) -> None:
+    """Run a command that thinks every folder worth a file, which is flushed often."""
+    cache.WORTH_A_FILE, cache.SYNC_BYTES = 0, 2000
+    command(words)
 
 
-@contextmanager
-def serving() -> Iterator[Server]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        yield Server(process)
-        assert process.stdin is not None
-        process.stdin.close()
-
-
-def kill_when(happened: Callable[[], bool], process: int) -> None:
+def kill_when(happened: Callable[[], bool], process: BaseProcess) -> None:
     deadline = time.monotonic() + PATIENCE
     while not happened():
-        os.kill(process, 0)  # fails if it has ended, which no moment lets it
+        assert process.is_alive(), "it ended before the moment came"
         assert time.monotonic() < deadline, "nothing happened for too long"
         time.sleep(0.0005)
-    os.kill(process, signal.SIGKILL)
+    process.kill()
 
 
 def after(seconds: float) -> bool:
@@ -161,17 +111,14 @@ def test_killed_twenty_times_a_run_on_folders_ends_with_the_same_bytes(tmp_path:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     folders = ["fit", "-p", str(data / "P"), "-u", str(data / "U"), *WORDS, "-o"]
     finished = {True: 0, False: 0}
-    with serving() as server:
-        server.start([*folders, str(whole)])
-        assert server.answer() == 0
-        for moment in moments(broken):
-            process = server.start([*folders, str(broken)])
-            kill_when(moment, process)
-            assert server.answer() == -signal.SIGKILL
-            finished[(broken / "result.json").exists()] += 1
-        assert finished[False] >= 18 - len(FINISH), "a killed run does not look finished"
-        server.start([*folders, str(broken)])
-        assert server.answer() == 0
+    assert ended(started([*folders, str(whole)], decoding_into_a_file)) == 0
+    for moment in moments(broken):
+        process = started([*folders, str(broken)], decoding_into_a_file)
+        kill_when(moment, process)
+        assert ended(process) == -signal.SIGKILL
+        finished[(broken / "result.json").exists()] += 1
+    assert finished[False] >= 18 - len(FINISH), "a killed run does not look finished"
+    assert ended(started([*folders, str(broken)], decoding_into_a_file)) == 0
     for name in SAME:
         assert (whole / name).read_bytes() == (broken / name).read_bytes(), name
     for name in ("result.json", "log.jsonl"):

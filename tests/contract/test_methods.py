@@ -4,7 +4,8 @@ import json
 import os
 import random
 import signal
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,9 @@ from onesided.data.loader import Loader
 from onesided.engine.fit import Watcher
 from onesided.engine.log import Row
 from onesided.engine.model_file import ModelDescription, load_model, save_model
+from onesided.engine.predict import Predictor
 from onesided.methods import METHODS
-from onesided.methods.base import GradientMethod
+from onesided.methods.base import GradientMethod, Method
 from onesided.nets.build import BackboneConfig
 from tests.contract.cases import (
     CASES,
@@ -43,6 +45,15 @@ def gradient_method(case: Case) -> GradientMethod:
     return method
 
 
+Generators = tuple[list[int], list[int], tuple[object, ...]]
+
+
+def generators() -> Generators:
+    """Return the state of the global generators of torch, numpy and Python."""
+    numpy = np.random.get_state()[1].tolist()  # type: ignore[index]
+    return torch.get_rng_state().tolist(), numpy, random.getstate()
+
+
 def one_step(method: GradientMethod, epoch: int = 2) -> tuple[Outputs, PUBatch, Clock]:
     split = toy_split()
     loader = Loader(
@@ -58,24 +69,59 @@ def one_step(method: GradientMethod, epoch: int = 2) -> tuple[Outputs, PUBatch, 
     return method(batch, now), batch, now
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A method after its training, and what was seen meanwhile; no test changes it."""
+
+    method: Method
+    predictor: Predictor
+    folder: Path
+    logged: frozenset[str]
+    generators: tuple[Generators, Generators]
+    """The global generators before and after."""
+
+
+Reference = Callable[[Case], Trained]
+
+
+def trained(case: Case, folder: Path, *, global_seed: int) -> Trained:
+    split, rows = toy_split(), list[Row]()
+    torch.manual_seed(global_seed)
+    before = generators()
+    method = build(case, split)
+    predictor = train(method, split, folder=folder, watcher=Watcher(epoch=rows.append))
+    logged = {name for row in rows for group in ("loss", "watched") for name in row[group]}
+    return Trained(method, predictor, folder, frozenset(logged), (before, generators()))
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    """Train a case once: most laws compare something with the same undisturbed training."""
+    kept: dict[str, Trained] = {}
+
+    def of(case: Case) -> Trained:
+        if str(case) not in kept:
+            kept[str(case)] = trained(case, tmp_path_factory.mktemp("whole"), global_seed=1)
+        return kept[str(case)]
+
+    return of
+
+
 @every_case
-def test_scores_are_probabilities_for_every_sample(case: Case) -> None:
-    split = toy_split()
-    predictor = train(build(case, split), split)
-    assert split.test is not None
-    scores = predictor.scores(split.test.values)
-    assert scores.shape == (len(split.test),)
+def test_scores_are_probabilities_for_every_sample(case: Case, reference: Reference) -> None:
+    test = toy_split().test
+    assert test is not None
+    scores = reference(case).predictor.scores(test.values)
+    assert scores.shape == (len(test),)
     assert np.isfinite(scores).all()
     assert ((scores >= 0) & (scores <= 1)).all()
 
 
 @every_case
-def test_the_same_seed_gives_the_same_bits(case: Case) -> None:
-    split = toy_split()
-    first, second = build(case, split), build(case, split)
-    train(first, split)
-    train(second, split)
-    assert equal_states(first, second)
+def test_the_same_seed_gives_the_same_bits_whatever_the_global_generators_hold(
+    case: Case, reference: Reference, tmp_path: Path
+) -> None:
+    assert equal_states(reference(case).method, trained(case, tmp_path, global_seed=2).method)
 
 
 class _StopAfter:
@@ -92,29 +138,22 @@ class _StopAfter:
 
 @every_case
 @pytest.mark.parametrize("steps", [1, 4, 7], ids="stopped after {} steps".format)
-def test_a_resumed_run_is_the_same_run_to_the_bit(case: Case, steps: int, tmp_path: Path) -> None:
-    split = toy_split()
-    whole, broken = build(case, split), build(case, split)
-    if not isinstance(whole, GradientMethod):
+def test_a_resumed_run_is_the_same_run_to_the_bit(
+    case: Case, steps: int, reference: Reference, tmp_path: Path
+) -> None:
+    split, whole = toy_split(), reference(case)
+    if not isinstance(whole.method, GradientMethod):
         pytest.skip("fitted in one go: there is nothing to resume")
-    (tmp_path / "whole").mkdir()
-    (tmp_path / "broken").mkdir()
-    train(whole, split, folder=tmp_path / "whole")
+    stop = Watcher(step=_StopAfter(steps).step)
     with pytest.raises(Interrupted) as stopped:
-        train(
-            broken,
-            split,
-            folder=tmp_path / "broken",
-            watcher=Watcher(step=_StopAfter(steps).step),
-        )
+        train(build(case, split), split, folder=tmp_path, watcher=stop)
     assert stopped.value.exit_code == 143
     resumed = build(case, split)
-    train(resumed, split, folder=tmp_path / "broken")
+    train(resumed, split, folder=tmp_path)
 
-    assert equal_states(whole, resumed)
-    states = [
-        torch.load(tmp_path / name / "last.pt", weights_only=True) for name in ("whole", "broken")
-    ]
+    assert equal_states(whole.method, resumed)
+    folders = (whole.folder, tmp_path)
+    states = [torch.load(folder / "last.pt", weights_only=True) for folder in folders]
     assert states[0]["position"] == states[1]["position"]
     moments = [state["optimizer"]["state"] for state in states]
     assert moments[0].keys() == moments[1].keys()
@@ -122,7 +161,7 @@ def test_a_resumed_run_is_the_same_run_to_the_bit(case: Case, steps: int, tmp_pa
         for name, value in moments[0][key].items():
             same = torch.equal(value, moments[1][key][name]) if torch.is_tensor(value) else True
             assert same, (key, name)
-    assert log_without_times(tmp_path / "whole") == log_without_times(tmp_path / "broken")
+    assert log_without_times(whole.folder) == log_without_times(tmp_path)
 
 
 def log_without_times(folder: Path) -> list[dict[str, object]]:
@@ -131,35 +170,17 @@ def log_without_times(folder: Path) -> list[dict[str, object]]:
 
 
 @every_case
-def test_truth_reaches_only_a_method_that_declares_it(case: Case) -> None:
+def test_truth_reaches_only_a_method_that_declares_it(case: Case, reference: Reference) -> None:
     split = toy_split()
-    first, second = build(case, split), build(case, split)
-    train(first, split)
-    train(second, with_other_truth(split))
-    assert equal_states(first, second) != METHODS[case.name].needs.truth
-
-
-@every_case
-def test_global_random_generators_are_left_alone(case: Case) -> None:
-    torch.manual_seed(1)
-    before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()  # type: ignore[index]
-    split = toy_split()
-    train(build(case, split), split)
-    after = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()  # type: ignore[index]
-    assert torch.equal(before[0], after[0])
-    assert before[1:] == after[1:]
-
-
-@every_case
-def test_results_do_not_depend_on_the_global_generators(case: Case) -> None:
-    split = toy_split()
-    torch.manual_seed(1)
-    first = build(case, split)
-    train(first, split)
-    torch.manual_seed(2)
     second = build(case, split)
-    train(second, split)
-    assert equal_states(first, second)
+    train(second, with_other_truth(split))
+    assert equal_states(reference(case).method, second) != METHODS[case.name].needs.truth
+
+
+@every_case
+def test_global_random_generators_are_left_alone(case: Case, reference: Reference) -> None:
+    before, after = reference(case).generators
+    assert before == after
 
 
 @every_case
@@ -201,14 +222,14 @@ def test_a_batch_without_positives_gives_a_number(case: Case) -> None:
 
 
 @every_case
-def test_a_saved_model_scores_as_the_trained_one(case: Case, tmp_path: Path) -> None:
-    split = toy_split()
-    method = build(case, split)
-    predictor = train(method, split)
+def test_a_saved_model_scores_as_the_trained_one(
+    case: Case, reference: Reference, tmp_path: Path
+) -> None:
+    split, whole = toy_split(), reference(case)
     channels = split.sample_shape[0]
     save_model(
         tmp_path,
-        method,
+        whole.method,
         ModelDescription(
             method=case.name,
             settings=case.config().model_dump(mode="json"),
@@ -222,7 +243,8 @@ def test_a_saved_model_scores_as_the_trained_one(case: Case, tmp_path: Path) -> 
     )
     loaded, _ = load_model(tmp_path)
     assert split.test is not None
-    assert np.array_equal(loaded.scores(split.test.values), predictor.scores(split.test.values))
+    images = split.test.values
+    assert np.array_equal(loaded.scores(images), whole.predictor.scores(images))
 
 
 @every_case
@@ -240,16 +262,12 @@ MORE_THAT_LOG = [
 """Settings under which a method logs a term that none of the other cases has."""
 
 
-def names_logged(case: Case) -> set[str]:
-    split, rows = toy_split(), list[Row]()
-    train(build(case, split), split, watcher=Watcher(epoch=rows.append))
-    return {name for row in rows for group in ("loss", "watched") for name in row[group]}
-
-
 @pytest.mark.parametrize("name", METHODS)
-def test_the_card_describes_every_number_that_is_logged_and_no_other(name: str) -> None:
+def test_the_card_describes_every_number_that_is_logged_and_no_other(
+    name: str, reference: Reference
+) -> None:
     cases = [case for case in (*CASES, *MORE_THAT_LOG) if case.name == name]
-    assert set(METHODS[name].card.logs) == set().union(*map(names_logged, cases))
+    assert set(METHODS[name].card.logs) == set().union(*(reference(case).logged for case in cases))
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from release.quickstart import steps
 from tests.cli.command import call
-from tests.docs.test_examples import python_blocks
-from tests.run.mixed_tables import mixed_rows, write_table
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -68,21 +67,19 @@ def test_the_quickstart_works_from_top_to_bottom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (practice,) = python_blocks("docs/quickstart.md")
-    exec(compile(practice, "quickstart", "exec"), {"__name__": "document"})
-    for table in ("houses.csv", "other-houses.csv"):
-        write_table(tmp_path / table, mixed_rows(100))
-    text = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```sh\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-    lines = [line for block in blocks for line in block.splitlines()]
-    assert len(lines) > 8
-    for line in lines:
-        program, *words = shlex.split(line)
+    taken = list(steps())
+    assert [step.language for step in taken].count("python") == 2
+    assert len(taken) > 10
+    for step in taken:
+        if step.language == "python":
+            exec(compile(step.text, "quickstart", "exec"), {"__name__": "document"})
+            continue
+        program, *words = shlex.split(step.text)
         assert program == "onesided"
         # A model of one epoch may be degenerate; that does not matter here.
         extra = (*SHORT, "--allow-degenerate") if words[0] == "fit" else ()
         outcome = call(*words, *extra)
-        assert outcome.exit_code == 0, (line, outcome.err)
+        assert outcome.exit_code == 0, (step.text, outcome.err)
     ranked = Path("ranked.csv").read_text().splitlines()
     assert ranked[0] == "item,score,rank,decision"
     assert len(ranked) == 101

@@ -28,6 +28,7 @@ def test_every_page_of_the_documents_is_in_the_navigation() -> None:
         assert repr(outside) in named
     for name in TUTORIALS:
         assert f"'tutorials/{name}.md'" in named
+    assert "{\"The paper's ablation, small\": 'tutorials/ablation.md'}" in named
 
 
 def test_the_reference_names_every_command_and_every_setting_of_training() -> None:
@@ -67,6 +68,28 @@ def test_broken_links_missing_anchors_and_lonely_pages_are_found(tmp_path: Path)
         "index.html leads to c.html, which is not there.",
         "Nothing leads to lonely.html.",
     ]
+
+
+def test_output_is_shown_with_its_date_and_not_after_the_tutorial_changed(tmp_path: Path) -> None:
+    if any(find_spec(one) is None for one in ("jupytext", "nbclient", "nbformat")):
+        pytest.skip(MISSING)
+    import jupytext
+    import nbformat
+
+    from website.tutorials import how_it_ran, shown
+
+    source, ran = tmp_path / "one.py", tmp_path / "one.ipynb"
+    source.write_text("# %%\nprint(1)\n")
+    notebook = jupytext.read(source)
+    notebook.cells[0].outputs = [nbformat.v4.new_output("stream", text="1\n")]
+    notebook.metadata["onesided"] = {"ran": "2026-01-02", "commit": "0123456789ab", "dirty": False}
+    nbformat.write(notebook, ran)
+    assert shown(source, ran).cells[0].outputs
+    assert how_it_ran(shown(source, ran)) == "Its output is from 2026-01-02, by commit 0123456789"
+
+    source.write_text("# %%\nprint(2)\n")
+    assert not shown(source, ran).cells[0].outputs
+    assert how_it_ran(shown(source, ran)) == "Run it to see what it prints and draws"
 
 
 @pytest.mark.slow

@@ -1,10 +1,12 @@
 """One training walks the line once: nothing is read, checked, divided or validated twice."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,47 +64,15 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return calls
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return draw_data(tmp_path / "data")
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders that no test changes."""
+    return draw_data(tmp_path_factory.mktemp("data"))
 
 
 def train(data: Path, output: Path, **given: Any) -> job.FitResult:  # noqa: ANN401
     given = {"method": "nnpu", "epochs": 1, "settings": SMALL, **given}
     return onesided.fit(data / "P", data / "U", output=output, **given)
-
-
-def test_every_function_of_the_line_is_called_once(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = counted(monkeypatch)
-    backbone = {"backbone": "efficientnet_lite0", "freeze": True, "settings": {"train": {}}}
-    found = train(data, tmp_path / "run", **backbone)
-    assert calls == Counter([*ONCE, "RunConfig.from_settings"])
-    assert found.result == json.loads((tmp_path / "run" / "result.json").read_text())
-
-
-def test_a_finished_run_is_read_and_nothing_is_trained(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = train(data, tmp_path / "run")
-    calls = counted(monkeypatch)
-    again = train(data, tmp_path / "run")
-    assert again == first
-    assert calls["read_result"] == 1
-    assert calls["train"] == calls["embed"] == calls["write_report"] == 0
-
-
-def test_methods_beside_share_one_reading_and_one_store_of_features(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = counted(monkeypatch)
-    network = {"backbone": "efficientnet_lite0", "freeze": True, "settings": {}}
-    found = train(data, tmp_path / "run", compare=["ce", "upu"], prior=0.4, **network)
-    assert [row["method"] for row in found.comparison] == ["nnpu", "ce", "upu"]
-    assert calls["load_data"] == calls["working_in"] == calls["write_report"] == 1
-    assert calls["run"] == calls["build_problem"] == calls["RunConfig.from_settings"] == 3
-    assert len(list((tmp_path / "run").rglob("*.chunk"))) == 1
 
 
 class Listening(Monitor):
@@ -120,20 +90,78 @@ class Listening(Monitor):
         return super().phase(title)
 
 
-def test_a_monitor_is_told_what_was_chosen_and_every_phase(data: Path, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Heard:
+    """A run, what its monitor was told, and how often each function was called."""
+
+    found: job.FitResult
+    monitor: Listening
+    calls: Counter[str]
+
+
+@pytest.fixture(scope="module")
+def heard(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Heard:
+    """One epoch of nnPU, for all tests that only look at it."""
     monitor = Listening()
-    train(data, tmp_path / "run", monitor=monitor)
+    with pytest.MonkeyPatch.context() as patch:
+        calls = counted(patch)
+        found = train(data, tmp_path_factory.mktemp("runs") / "run", monitor=monitor)
+    return Heard(found, monitor, calls)
+
+
+@pytest.fixture(scope="module")
+def searched(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Heard:
+    """A search, for all tests that only look at it."""
+    monitor, output = Listening(), tmp_path_factory.mktemp("runs") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        calls = counted(patch)
+        found = onesided.fit(data / "P", data / "U", output=output, epochs=3, monitor=monitor)
+    return Heard(found, monitor, calls)
+
+
+def test_every_function_of_the_line_is_called_once(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = counted(monkeypatch)
+    backbone = {"backbone": "efficientnet_lite0", "freeze": True, "settings": {"train": {}}}
+    found = train(data, tmp_path / "run", **backbone)
+    assert calls == Counter([*ONCE, "RunConfig.from_settings"])
+    assert found.result == json.loads((tmp_path / "run" / "result.json").read_text())
+
+
+def test_a_finished_run_is_read_and_nothing_is_trained(
+    data: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = counted(monkeypatch)
+    again = train(data, heard.found.folder)
+    assert again == heard.found
+    assert heard.calls["train"] == heard.calls["write_report"] == 1
+    assert calls["read_result"] == 1
+    assert calls["train"] == calls["embed"] == calls["write_report"] == 0
+
+
+def test_methods_beside_share_one_reading_and_one_store_of_features(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = counted(monkeypatch)
+    network = {"backbone": "efficientnet_lite0", "freeze": True, "settings": {}}
+    found = train(data, tmp_path / "run", compare=["ce", "upu"], prior=0.4, **network)
+    assert [row["method"] for row in found.comparison] == ["nnpu", "ce", "upu"]
+    assert calls["load_data"] == calls["working_in"] == calls["write_report"] == 1
+    assert calls["run"] == calls["build_problem"] == calls["RunConfig.from_settings"] == 3
+    assert len(list((tmp_path / "run").rglob("*.chunk"))) == 1
+
+
+def test_a_monitor_is_told_what_was_chosen_and_every_phase(heard: Heard) -> None:
+    monitor = heard.monitor
     assert monitor.phases == ["reading", "training nnPU"]
     summary = METHODS["nnpu"].card.summary
     assert f"Method: nnPU (onesided methods nnpu tells more). {summary}" in monitor.notes
     assert "Preset: quick; 1 epoch of batches of 16, learning rate 0.05." in monitor.notes
 
 
-def test_a_search_is_told_with_its_time_and_what_has_no_effect_on_it(
-    data: Path, tmp_path: Path
-) -> None:
-    monitor = Listening()
-    found = onesided.fit(data / "P", data / "U", output=tmp_path / "run", epochs=3, monitor=monitor)
+def test_a_search_is_told_with_its_time_and_what_has_no_effect_on_it(searched: Heard) -> None:
+    found, monitor = searched.found, searched.monitor
     assert monitor.phases == ["reading", "training auto"]
     assert any(note.startswith("Method: auto (onesided methods auto") for note in monitor.notes)
     (time,) = (note for note in monitor.notes if note.startswith("Preset: quick; "))
@@ -144,14 +172,11 @@ def test_a_search_is_told_with_its_time_and_what_has_no_effect_on_it(
     assert found.result["leaderboard"][0]["folds"] == found.result["folds"] == 5
 
 
-def test_a_search_reads_and_embeds_once_however_many_it_trains(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = counted(monkeypatch)
-    onesided.fit(data / "P", data / "U", output=tmp_path / "run")
+def test_a_search_reads_and_embeds_once_however_many_it_trains(searched: Heard) -> None:
+    calls = searched.calls
     assert calls["load_data"] == calls["embed"] == calls["train"] == calls["finish"] == 1
     assert calls["build_method"] > 10  # of every candidate and fold, and of the winner
-    assert len(list((tmp_path / "run").rglob("*.chunk"))) == 1
+    assert len(list(searched.found.folder.rglob("*.chunk"))) == 1
 
 
 def test_a_list_of_methods_may_be_words_with_commas_between_them(
@@ -176,8 +201,8 @@ def test_a_ranking_refuses_limits_that_make_no_sense(limits: Any, tmp_path: Path
         onesided.rank(tmp_path, tmp_path, tmp_path / "ranked.csv", **limits)
 
 
-def test_a_report_is_written_without_torch(data: Path, tmp_path: Path) -> None:
-    train(data, tmp_path / "run")
+def test_a_report_is_written_without_torch(heard: Heard, tmp_path: Path) -> None:
+    shutil.copytree(heard.found.folder, tmp_path / "run")
     code = f"""
 import sys
 from onesided.jobs.report import report

@@ -69,3 +69,12 @@ def test_equal_probabilities_are_one_bin() -> None:
 def test_a_handful_of_items_gives_no_error() -> None:
     with pytest.raises(DataError, match="needs 50 items of known class; got 49"):
         reliability(np.full(49, 0.3), np.zeros(49, bool))
+
+
+def test_an_item_that_weighs_more_than_all_others_is_resampled_like_them() -> None:
+    weights = np.ones(60)
+    weights[0] = 1e6
+    found = reliability(np.full(60, 0.5), np.arange(60) % 2 == 0, weights)
+    assert found.error == pytest.approx(0.5, abs=1e-3)
+    # Most resamples hold it and have its error; without it they would have nearly none.
+    assert found.low == pytest.approx(0.5, abs=1e-3)

@@ -10,7 +10,7 @@ import pytest
 from onesided.metrics.figure import Figure
 from onesided.metrics.pu import evaluate_pu
 from onesided.metrics.registry import OWN_SCORES
-from onesided.metrics.stored import number, read_figures
+from onesided.metrics.stored import listed, number, read_figures, table
 
 OLD_RESULTS = Path(__file__).parents[1] / "old_results"
 
@@ -85,3 +85,13 @@ def test_what_is_no_figure_has_no_value() -> None:
 @pytest.mark.parametrize("pu", [None, [], {"figures": None}, {"figures": [1]}])
 def test_a_run_without_figures_has_none(pu: object) -> None:
     assert read_figures({"pu": pu}) == {}
+
+
+def test_a_list_or_an_object_is_read_as_it_is_and_anything_else_as_an_empty_one() -> None:
+    assert listed([1, "a"]) == [1, "a"]
+    assert table({"a": 1}) == {"a": 1}
+    for damaged in (None, 3, "ab", True):
+        assert listed(damaged) == []
+        assert table(damaged) == {}
+    assert listed({"a": 1}) == []
+    assert table([1]) == {}

@@ -102,6 +102,14 @@ def machine() -> dict[str, str]:
     return {"torch": torch.__version__, "processor": f"{platform.machine()} {cpu}"}
 
 
+def record(name: str, folder: Path) -> Record:
+    """Do a run silently, with one thread, and return its fingerprint as JSON gives it back."""
+    torch.set_num_threads(1)
+    with redirect_stdout(StringIO()):
+        found: Record = json.loads(json.dumps(RUNS[name](folder)))
+    return found
+
+
 def _finished(*words: object, folder: Path, run: Path | None = None) -> Record:
     outcome = call(*words, "-o", folder, "--allow-degenerate", "--quiet")
     assert outcome.exit_code == 0, outcome.err
@@ -122,14 +130,12 @@ def _hash(*parts: bytes) -> str:
 
 def main(names: Sequence[str]) -> None:
     """Record the named runs, or every run."""
-    torch.set_num_threads(1)
     before = json.loads(RECORDED.read_text())["runs"] if names else {}
     now: Record = {}
     with TemporaryDirectory() as place:
         for name in names or RUNS:
             print(name, file=sys.stderr)
-            with redirect_stdout(StringIO()):
-                now[name] = RUNS[name](Path(place) / name)
+            now[name] = record(name, Path(place) / name)
     runs = {name: now.get(name) or before[name] for name in RUNS}
     RECORDED.write_text(json.dumps({"machine": machine(), "runs": runs}, indent=1) + "\n")
 
