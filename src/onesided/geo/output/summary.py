@@ -186,7 +186,7 @@ def write_summary(summary: Summary, path: Path) -> None:
 
 
 def _cells(figure: Figure) -> tuple[str, ...]:
-    numbers = (figure.value, figure.low, figure.high)
+    numbers = (figure.told, figure.low, figure.high)
     return (
         figure.name,
         figure.part,
