@@ -94,6 +94,11 @@ class Figure:
         return None if self.is_vague else self.value
 
     @property
+    def reason(self) -> str | None:
+        """Why files hold no value."""
+        return TOO_WIDE if self.is_vague else self.missing
+
+    @property
     def is_free(self) -> bool:
         """Whether it is no share, so that the width of its interval has no scale."""
         return "no_share" in self.assumes or entry(self.name).unit == "count"
@@ -101,8 +106,7 @@ class Figure:
     def to_json(self) -> dict[str, Any]:
         """Return the figure as plain values, with its label for people who open the file."""
         plain = {**vars(self), "label": entry(self.name).label, "assumes": list(self.assumes)}
-        if self.is_vague:
-            plain.update(value=self.told, missing=TOO_WIDE)
+        plain.update(value=self.told, missing=self.reason)
         if not self.part:
             plain.pop("part")
         return plain

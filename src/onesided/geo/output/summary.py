@@ -193,6 +193,6 @@ def _cells(figure: Figure) -> tuple[str, ...]:
         label(figure),
         *("" if number is None else f"{number:.6g}" for number in numbers),
         figure.bias or "",
-        figure.missing or "",
+        figure.reason or "",
         " ".join(assumption(key).text for key in figure.assumes),
     )
