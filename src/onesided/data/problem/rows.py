@@ -8,17 +8,19 @@ are two people. Texts are nearly the same if their words are, whatever the case,
 import re
 
 import numpy as np
-from jaxtyping import Float64, Int64, Shaped
+from jaxtyping import Float, Float64, Int64, Shaped
 
 from onesided.data.problem.samples import CHUNK_ITEMS
 
 TOLERANCE, ROUNDING, MOST = 1e-4, 1e-5, 1e-3
-"""Largest difference: a part of the column's standard deviation, a part of its mean size, and, as
+"""Largest difference: a part of the column's standard deviation, a part of its mean, and, as
 a part of the deviation again, the most of both."""
 FEWEST_COLUMNS = 3
 """Columns of numbers that hardly repeat, for nearly equal numbers to be evidence."""
 DISTINCT = 0.25
 """A column hardly repeats if more of its values than this share differ."""
+SAMPLE = 2000
+"""Rows by which columns are judged."""
 SEARCHED = 4
 """Columns by which the nearest rows are searched; all of them decide."""
 NEIGHBOURS = 4
@@ -30,21 +32,24 @@ Pairs = Int64[np.ndarray, "pairs 2"]
 
 
 def near_rows(values: Shaped[np.ndarray, "n columns"]) -> Pairs:
-    """Return pairs of rows that are nearly the same."""
+    """Return pairs of rows that are nearly the same.
+
+    Costs a sort by a few columns, and memory for those columns alone besides the values.
+    """
     numbers, rest = _divided(values)
     gaps = np.isnan(numbers)
-    numbers[gaps] = 0
-    repeats = np.array(
-        [len(np.unique(column)) <= DISTINCT * len(values) for column in numbers.T], bool
-    )
-    if np.count_nonzero(~repeats) < FEWEST_COLUMNS:
+    numbers = np.where(gaps, 0, numbers) if gaps.any() else numbers
+    some = numbers[np.unique(np.linspace(0, len(numbers) - 1, SAMPLE).astype(np.int64))]
+    distinct = np.array([len(np.unique(column)) for column in some.T], np.int64)
+    searched = np.flatnonzero(distinct > DISTINCT * len(some))
+    if len(searched) < FEWEST_COLUMNS:
         rest, numbers = [*rest, *numbers.T], numbers[:, :0]
-    key = _numbered([*rest, *gaps.T], len(values))
-    if not numbers.shape[1]:
-        order = np.argsort(key, kind="stable")
-        pairs = np.stack([order[:-1], order[1:]], axis=1)
-        return pairs[key[pairs[:, 0]] == key[pairs[:, 1]]]
-    return _near_numbers(numbers / _tolerance(numbers), np.flatnonzero(~repeats), key)
+    key = _numbered([*rest, *gaps.T[gaps.any(axis=0)]], len(values))
+    if numbers.shape[1]:
+        return _near_numbers(numbers, searched[:SEARCHED], key)
+    order = np.argsort(key, kind="stable")
+    pairs = np.stack([order[:-1], order[1:]], axis=1)
+    return pairs[key[pairs[:, 0]] == key[pairs[:, 1]]]
 
 
 def plain_words(text: str) -> str:
@@ -55,10 +60,10 @@ def plain_words(text: str) -> str:
 
 def _divided(
     values: Shaped[np.ndarray, "n columns"],
-) -> tuple[Float64[np.ndarray, "n numbers"], list[Shaped[np.ndarray, "n"]]]:
+) -> tuple[Float[np.ndarray, "n numbers"], list[Shaped[np.ndarray, "n"]]]:
     """Return the columns of numbers, and each other column with its texts in plain words."""
     if values.dtype != object:
-        return values.astype(np.float64), []
+        return values, []
     is_number = [all(isinstance(cell, float) for cell in column) for column in values.T]
     rest = [
         np.array(["" if cell is None else "=" + plain_words(str(cell)) for cell in column])
@@ -77,29 +82,33 @@ def _numbered(columns: list[Shaped[np.ndarray, "n"]], count: int) -> Int64[np.nd
     return key
 
 
-def _tolerance(numbers: Float64[np.ndarray, "n numbers"]) -> Float64[np.ndarray, "numbers"]:
-    spread = numbers.std(axis=0)
-    near = np.minimum(TOLERANCE * spread + ROUNDING * np.abs(numbers).mean(axis=0), MOST * spread)
+def _tolerance(numbers: Float[np.ndarray, "n numbers"]) -> Float64[np.ndarray, "numbers"]:
+    spread = numbers.std(axis=0, dtype=np.float64)
+    near = np.minimum(
+        TOLERANCE * spread + ROUNDING * np.abs(numbers.mean(axis=0, dtype=np.float64)),
+        MOST * spread,
+    )
     tolerance: np.ndarray = np.maximum(near, np.finfo(np.float64).tiny)
     return tolerance
 
 
 def _near_numbers(
-    scaled: Float64[np.ndarray, "n numbers"],
+    numbers: Float[np.ndarray, "n numbers"],
     searched: Int64[np.ndarray, "columns"],
     key: Int64[np.ndarray, "n"],
 ) -> Pairs:
-    """Return pairs of rows of one key whose scaled numbers all differ by one at most."""
+    """Return pairs of rows of one key whose numbers all differ by their tolerance at most."""
     from scipy.spatial import cKDTree
 
-    points = np.column_stack([scaled[:, searched[:SEARCHED]], 10.0 * key])
+    tolerance = _tolerance(numbers)
+    points = np.column_stack([numbers[:, searched] / tolerance[searched], 10.0 * key])
     count = min(NEIGHBOURS + 1, len(points))
     found = cKDTree(points).query(points, k=count, p=np.inf, distance_upper_bound=1.0)
     one, column = np.nonzero(np.isfinite(found[0]))
     pairs = np.stack([one, found[1][one, column]], axis=1)
-    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
     near = [
-        (np.abs(scaled[part[:, 0]] - scaled[part[:, 1]]) <= 1).all(axis=1)
+        (np.abs(numbers[part[:, 0]] - numbers[part[:, 1]]) <= tolerance).all(axis=1)
         for part in np.array_split(pairs, len(pairs) // CHUNK_ITEMS + 1)
     ]
     return pairs[np.concatenate(near)]
