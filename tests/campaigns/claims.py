@@ -108,7 +108,7 @@ def tested_on_training_data(seed: int, folder: Path, *, ending: str) -> Fit:
 
 def changed(image: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Return an image turned, mirrored, cropped, brightened, made grey, or framed, and resized."""
-    picture = Image.fromarray(np.ascontiguousarray(np.rot90(image, random.integers(4))))
+    picture = Image.fromarray(np.ascontiguousarray(np.rot90(image, int(random.integers(4)))))
     if random.integers(2):
         picture = ImageOps.mirror(picture)
     left, top, right, bottom = random.integers(0, 2, 4)

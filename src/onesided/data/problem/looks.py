@@ -154,7 +154,10 @@ class Waves:
 
         found = dctn(small.astype(np.float32), axes=(2, 3), norm="ortho")
         waves = found[:, :, self.rows, self.columns].reshape(len(small), -1)
-        return waves / np.maximum(np.linalg.norm(waves, axis=1, keepdims=True), np.float32(1e-6))
+        result: np.ndarray = waves / np.maximum(
+            np.linalg.norm(waves, axis=1, keepdims=True), np.float32(1e-6)
+        )
+        return result
 
     def turnless(self, waves: Float32[np.ndarray, "n numbers"]) -> Float32[np.ndarray, "n numbers"]:
         """Return what is the same for all turns of an image."""
@@ -182,12 +185,14 @@ class Waves:
     ) -> Int64[np.ndarray, "n"]:
         """Return the turn of each other image in which it is most like the one."""
         alike = [(one * turned).sum(axis=1) for turned in self.turned(other)]
-        return np.argmax(alike, axis=0)
+        result: np.ndarray = np.argmax(alike, axis=0)
+        return result
 
     def _swapped(self) -> Int64[np.ndarray, "numbers"]:
         place = {pair: at for at, pair in enumerate(zip(self.rows, self.columns, strict=True))}
         one = np.array([place[pair] for pair in zip(self.columns, self.rows, strict=True)])
-        return (np.arange(self.planes)[:, None] * len(one) + one).ravel()
+        result: np.ndarray = (np.arange(self.planes)[:, None] * len(one) + one).ravel()
+        return result
 
     def _repeated(self, values: np.ndarray) -> np.ndarray:
         return np.tile(values, self.planes)
@@ -208,7 +213,7 @@ def _nearest(points: Float32[np.ndarray, "n numbers"], radius: float) -> Pairs:
     count = min(NEIGHBOURS + 1, len(points))
     distance, other = cKDTree(points).query(points, k=count, distance_upper_bound=radius)
     one, column = np.nonzero(np.isfinite(distance))
-    pairs = np.stack([one, other[one, column]], axis=1)
+    pairs = np.stack([one, np.asarray(other)[one, column]], axis=1)
     return np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
 
 
@@ -342,14 +347,16 @@ def _step(
 def _within(place: Float32[np.ndarray, "n 4"], side: int) -> Float32[np.ndarray, "n 4"]:
     """Return the place, no farther than copies are moved."""
     most = np.array([SHIFT * side, STRETCH] * 2, np.float32)
-    return np.clip(place, -most, most)
+    result: np.ndarray = np.clip(place, -most, most)
+    return result
 
 
 def _blurred(images: np.ndarray, axis: int) -> np.ndarray:
     """Return images smoothed by (1, 2, 1) / 4 along an axis."""
     wide = np.concatenate([images.take([0], axis), images, images.take([-1], axis)], axis)
     before, after = (np.arange(start, start + images.shape[axis]) for start in (0, 2))
-    return (wide.take(before, axis) + 2 * images + wide.take(after, axis)) / 4
+    result: np.ndarray = (wide.take(before, axis) + 2 * images + wide.take(after, axis)) / 4
+    return result
 
 
 def _means(images: Thumbnails, axis: int, side: int) -> Float32[np.ndarray, "n side length"]:
@@ -359,7 +366,8 @@ def _means(images: Thumbnails, axis: int, side: int) -> Float32[np.ndarray, "n s
     edges = first[:, None] + (last - first)[:, None] * np.linspace(0, 1, side + 1)
     pixel = np.arange(length)
     overlap = np.minimum(edges[:, 1:, None], pixel + 1) - np.maximum(edges[:, :-1, None], pixel)
-    return (np.maximum(overlap, 0) / np.diff(edges)[:, :, None]).astype(np.float32)
+    result: np.ndarray = (np.maximum(overlap, 0) / np.diff(edges)[:, :, None]).astype(np.float32)
+    return result
 
 
 def _frame(images: Thumbnails, axis: int) -> Int64[np.ndarray, "n"]:

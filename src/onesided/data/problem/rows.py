@@ -105,7 +105,7 @@ def _near_numbers(
     count = min(NEIGHBOURS + 1, len(points))
     found = cKDTree(points).query(points, k=count, p=np.inf, distance_upper_bound=1.0)
     one, column = np.nonzero(np.isfinite(found[0]))
-    pairs = np.stack([one, found[1][one, column]], axis=1)
+    pairs = np.stack([one, np.asarray(found[1])[one, column]], axis=1)
     pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
     near = [
         (np.abs(numbers[part[:, 0]] - numbers[part[:, 1]]) <= tolerance).all(axis=1)
