@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageEnhance, ImageOps
 from sklearn.datasets import load_digits
 
 import onesided
@@ -106,6 +106,48 @@ def tested_on_training_data(seed: int, folder: Path, *, ending: str) -> Fit:
     return {**fit, "test": folder / "test"}
 
 
+def changed(image: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Return an image turned, mirrored, cropped, brightened, made grey, or framed, and resized."""
+    picture = Image.fromarray(np.ascontiguousarray(np.rot90(image, int(random.integers(4)))))
+    if random.integers(2):
+        picture = ImageOps.mirror(picture)
+    left, top, right, bottom = random.integers(0, 2, 4)
+    picture = picture.crop((left, top, SIDE - right, SIDE - bottom))
+    picture = ImageEnhance.Brightness(picture).enhance(random.uniform(0.85, 1.15))
+    picture = ImageEnhance.Contrast(picture).enhance(random.uniform(0.85, 1.15))
+    kind = random.integers(4)
+    if kind == 0:
+        picture = picture.convert("L").convert("RGB")
+    if kind == 1:
+        picture = ImageOps.expand(picture.resize((SIDE - 2, SIDE - 2)), 1, "black")
+    return np.asarray(picture.resize((SIDE, SIDE)))
+
+
+def variants_of(images: Images, repeat: int, seed: int) -> Images:
+    """Return so many changed copies of each image."""
+    random = np.random.default_rng(seed)
+    return np.stack([changed(image, random) for image in np.repeat(images, repeat, axis=0)])
+
+
+def changed_copies(seed: int, folder: Path, *, contents: int, where: str) -> Fit:
+    """P, or both, are changed copies of few images."""
+    one, other = noise(40, seed), noise(160, seed + 500)
+    if "P" in where:
+        one = variants_of(noise(contents, seed + 1), 10, seed)
+    if "U" in where:
+        other = variants_of(noise(4 * contents, seed + 501), 10, seed + 1)
+    return plain(one, other, folder)
+
+
+def tested_on_changed_copies(seed: int, folder: Path, *, ending: str) -> Fit:
+    """The test part holds changed copies of P as positives, and of U as negatives."""
+    one, other = noise(40, seed), noise(160, seed + 500)
+    fit = plain(one, other, folder)
+    write_images(folder / "test" / "positive", variants_of(one, 1, seed), ending)
+    write_images(folder / "test" / "negative", variants_of(other[:40], 1, seed), ending)
+    return {**fit, "test": folder / "test"}
+
+
 def positives_in_the_pool(seed: int, folder: Path, *, ending: str, scenario: str) -> Fit:
     """Every positive is in U too, encoded again."""
     one, other = noise(40, seed), noise(120, seed + 500)
@@ -152,11 +194,13 @@ def shuffled(seed: int, folder: Path) -> Fit:
     return plain(images[rows[:60]], images[rows[60:300]], folder)
 
 
-def rows_of_noise(seed: int, folder: Path, *, repeat: int) -> Fit:
-    """Vectors of noise; each positive `repeat` times."""
+def rows_of_noise(seed: int, folder: Path, *, repeat: int, noise: float = 0.0) -> Fit:
+    """Vectors of noise; each positive `repeat` times, with a little further noise."""
     random = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    np.save(folder / "P.npy", np.repeat(random.normal(size=(120 // repeat, 20)), repeat, axis=0))
+    positives = np.repeat(random.normal(size=(120 // repeat, 20)), repeat, axis=0)
+    positives *= 1 + noise * random.normal(size=positives.shape)
+    np.save(folder / "P.npy", positives)
     np.save(folder / "U.npy", random.normal(size=(400, 20)))
     return {"positives": folder / "P.npy", "unlabelled": folder / "U.npy"}
 
@@ -170,7 +214,7 @@ def digits() -> tuple[Images, np.ndarray]:
 
 
 def variants() -> list[Variant]:
-    """Return all fifty."""
+    """Return all of them."""
     found = [Variant(f"noise {seed}", partial(only_noise, seed)) for seed in range(4)]
     found += [
         Variant(f"noise, forest {seed}", partial(only_noise, seed), "forest") for seed in (7, 8)
@@ -223,6 +267,22 @@ def variants() -> list[Variant]:
         )
         for repeat, method in ((1, "linear"), (4, "forest"), (10, "linear"), (20, "forest"))
     ]
+    found += [
+        Variant(
+            f"rows of noise, {repeat} times each with noise of 1e-6",
+            partial(rows_of_noise, repeat, repeat=repeat, noise=1e-6),
+            method,
+        )
+        for repeat, method in ((4, "forest"), (10, "linear"))
+    ]
+    for seed, (contents, where) in enumerate(((8, "P"), (12, "P"), (16, "PU"), (30, "P"))):
+        method = "forest" if seed % 2 else "linear"
+        write = partial(changed_copies, seed, contents=contents, where=where)
+        found.append(Variant(f"{contents} contents changed ten times in {where}", write, method))
+    for seed, ending in enumerate(("png", "jpg") * 2):
+        method = "linear" if seed < 2 else "forest"
+        write = partial(tested_on_changed_copies, seed, ending=ending)
+        found.append(Variant(f"tested on changed copies as {ending}, {method}", write, method))
     return found
 
 
@@ -248,7 +308,11 @@ def claims_of(result: Mapping[str, Any]) -> tuple[str, ...]:
     figures = (result["pu"] or {}).get("figures", {})
     found = []
     auc, recall, share = (figures.get(name) for name in ("proxy_auc", "recall", "share_positive"))
-    if auc and auc["value"] - 0.5 > ONE_IN_A_THOUSAND * (auc["value"] - auc["low"]):
+    if (
+        auc
+        and auc["value"] is not None
+        and auc["value"] - 0.5 > ONE_IN_A_THOUSAND * (auc["value"] - auc["low"])
+    ):
         found.append(f"proxy AUC {auc['value']:.3f}, at least {auc['low']:.3f}")
     if recall and share and recall["low"] > share["high"]:
         found.append(f"finds at least {recall['low']:.3f}, calls at most {share['high']:.3f} of U")

@@ -1,4 +1,4 @@
-"""A few of the fifty variants of the claims campaign; `make campaigns` runs them all."""
+"""A few of the sixty variants of the claims campaign; `make campaigns` runs them all."""
 
 from pathlib import Path
 
@@ -17,11 +17,14 @@ SHORT = (
     "constant, 2 greys",
     "masks of 0 and 1",
     "rows of noise, 10 times each",
+    "rows of noise, 10 times each with noise of 1e-6",
+    "8 contents changed ten times in P",
+    "tested on changed copies as jpg, linear",
 )
 
 
-def test_there_are_fifty_variants_and_each_has_a_name_of_its_own() -> None:
-    assert len({variant.name for variant in EVERY}) == 50
+def test_there_are_sixty_variants_and_each_has_a_name_of_its_own() -> None:
+    assert len({variant.name for variant in EVERY}) == 60
 
 
 @pytest.mark.parametrize("name", SHORT)

@@ -3,7 +3,9 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from onesided.core.errors import ConfigError
-from onesided.metrics.figure import Raw, Scenario, Setting, present
+from onesided.metrics.figure import Figure, Raw, Scenario, Setting, present
+from onesided.metrics.stored import read_figure
+from onesided.metrics.words import CANNOT_BE_TOLD, missing_texts, value_text
 
 
 def setting(
@@ -73,3 +75,17 @@ def test_an_undefined_figure_is_none(value: float) -> None:
     figure = present("precision", raw, is_share=True, bias="high", missing="because")
     assert (figure.value, figure.low, figure.high) == (None, None, None)
     assert (figure.missing, figure.bias) == ("because", None)
+
+
+def test_a_file_does_not_hold_a_value_that_people_read_cannot_be_told() -> None:
+    figure = Figure("precision", 0.4, 0.1, 0.8, ("scar",), "high")
+    stored = figure.to_json()
+    assert (stored["value"], stored["low"], stored["high"]) == (None, 0.1, 0.8)
+    assert stored["missing"].startswith("cannot be told")
+    read = read_figure("precision", stored)
+    assert value_text(read) == value_text(figure) == CANNOT_BE_TOLD
+    assert read.is_known
+    assert missing_texts([read]) == []
+    assert read.to_json() == stored
+    narrow = Figure("precision", 0.4, 0.3, 0.5).to_json()
+    assert (narrow["value"], narrow["missing"]) == (0.4, None)

@@ -70,8 +70,8 @@ def result_tables(result: Mapping[str, Any], *, first_only: bool = False) -> lis
     tables = [] if result["test"] is None else [truth_table([result])]
     figures = list(read_figures(result).values())
     if first_only:
-        missing = [figure for figure in figures if figure.value is None]
-        known = [figure for figure in figures if figure.value is not None]
+        missing = [figure for figure in figures if not figure.is_known]
+        known = [figure for figure in figures if figure.is_known]
         figures = [*first_and_rest(known)[0], *missing]
     if figures:
         tables.append(_figure_table(figures))
@@ -131,7 +131,7 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
     table.add_column("figure")
     table.add_column("value", justify="right")
     table.add_column("95 % interval", justify="right")
-    known = [figure for figure in figures if figure.value is not None]
+    known = [figure for figure in figures if figure.is_known]
     for figure in known:
         table.add_row(entry(figure.name).label, value_text(figure), interval_text(figure))
     biased = {figure.bias: bias_text(figure) for figure in known if figure.bias}
@@ -231,7 +231,7 @@ def beside_truth(comparison: Mapping[str, Any], title: str) -> Table:
         table.add_column(column, justify="right")
     for row in comparison["figures"]:
         name, figure = row["name"], read_figure(row["name"], row)
-        estimated = "-" if figure.value is None else value_text(figure)
+        estimated = "-" if not figure.is_known else value_text(figure)
         table.add_row(
             entry(name).label, estimated, interval_text(figure), number_text(name, row["true"])
         )

@@ -550,7 +550,7 @@ def rates_of(summary: Summary) -> Rates:
     """Return precision and recall with their intervals, where the summary has them."""
     found: dict[str, tuple[float, float, float] | None] = {"precision": None, "recall": None}
     for figure in summary.figures:
-        ends = (figure.value, figure.low, figure.high)
+        ends = (figure.told, figure.low, figure.high)
         if figure.name in found and not figure.part and None not in ends:
             found[figure.name] = tuple(float(end) for end in ends if end is not None)  # type: ignore[assignment]
     return Rates(found["precision"], found["recall"])

@@ -27,6 +27,8 @@ FALL = 0.03
 """A smaller fall of the proxy AUC is not worth a sentence."""
 FEW = 20
 """With fewer positives a proxy AUC of 0.7 cannot be told from chance."""
+ADVISED = 0.8
+"""The recall that is advised where a threshold decides nothing."""
 DIFFERS = (
     "Positives and unlabelled items are told apart almost without error, so hardly any unlabelled "
     "item looks like a positive. Likeliest, the two differ in something else, such as size, "
@@ -63,6 +65,13 @@ class Evidence:
     def perhaps_swapped(self) -> bool:
         """Whether there is more P than U, which people seldom have."""
         return (self.positives or 0) > (self.unlabelled or 0)
+
+    @property
+    def was_advised(self) -> bool:
+        """Whether the threshold lies where it is advised to be, as nearly as so many P allow."""
+        if self.recall is None:
+            return False
+        return abs(self.recall - ADVISED) <= max(0.05, 1 / (self.positives or 1))
 
     @property
     def ranks(self) -> bool:
@@ -128,11 +137,17 @@ def _cause(evidence: Evidence) -> str:
         )
     if evidence.told_apart:
         return DIFFERS
+    if evidence.ranks and evidence.was_advised:
+        return (
+            f"The threshold is already where about {ADVISED:.0%} of the positives are found, so "
+            "moving it hardly helps: positives score higher than others, but not enough for a "
+            "decision. Use the ranking from the top (onesided rank), or mark more positives."
+        )
     if evidence.ranks or evidence.proxy_auc is None:
         way = "low" if share > EVERYTHING else "high"
         return (
             f"Likeliest, the threshold is too {way} for these scores. Move it with --threshold, "
-            "for example to recall=0.8; onesided evaluate does that without training again."
+            f"for example to recall={ADVISED}; onesided evaluate does that without training again."
         )
     if positives is not None and positives < FEW:
         return (

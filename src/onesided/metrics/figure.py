@@ -13,6 +13,7 @@ Scenario = Literal["case-control", "single-set"]
 
 NO_PRIOR = "the share of positives among the unlabelled items (the prior) was not given"
 NOTHING_CALLED = "no unlabelled item was called positive"
+TOO_WIDE = "cannot be told: all values in the interval fit what was measured"
 VAGUE = 0.5
 """A share whose interval is wider than this is not told: half of all answers fit the data."""
 
@@ -79,8 +80,23 @@ class Figure:
     @property
     def is_vague(self) -> bool:
         """Whether the interval is so wide that the value says nothing and is not shown."""
-        ends = None if self.value is None else self.interval
+        ends = self.interval
         return ends is not None and not self.is_free and ends[1] - ends[0] > VAGUE
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is something to show: a value, or an interval that is too wide for one."""
+        return self.value is not None or self.is_vague
+
+    @property
+    def told(self) -> int | float | None:
+        """The value that files hold: None where people read that it cannot be told."""
+        return None if self.is_vague else self.value
+
+    @property
+    def reason(self) -> str | None:
+        """Why files hold no value."""
+        return TOO_WIDE if self.is_vague else self.missing
 
     @property
     def is_free(self) -> bool:
@@ -90,6 +106,7 @@ class Figure:
     def to_json(self) -> dict[str, Any]:
         """Return the figure as plain values, with its label for people who open the file."""
         plain = {**vars(self), "label": entry(self.name).label, "assumes": list(self.assumes)}
+        plain.update(value=self.told, missing=self.reason)
         if not self.part:
             plain.pop("part")
         return plain

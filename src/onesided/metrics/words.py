@@ -38,10 +38,10 @@ def value_text(figure: Figure) -> str:
     A value that may be wrong by more than its interval says is never shown as a number, and "at
     most 100%" is no bound: there the interval stands alone.
     """
-    if figure.value is None:
-        return NOT_ESTIMATED
     if figure.is_vague:
         return CANNOT_BE_TOLD
+    if figure.value is None:
+        return NOT_ESTIMATED
     end = {"high": figure.high, "low": figure.low}.get(figure.bias or "")
     if end in (0, 1) and not figure.is_free:
         return interval_text(figure)
@@ -107,7 +107,7 @@ def missing_texts(figures: Iterable[Figure]) -> list[str]:
     """Return a sentence for each reason why figures are missing."""
     reasons: dict[str, list[str]] = {}
     for figure in figures:
-        if figure.value is None:
+        if not figure.is_known:
             reason = figure.missing or "the reason was not recorded"
             reasons.setdefault(reason, []).append(entry(figure.name).label)
     return [

@@ -64,7 +64,7 @@ def _figures(stored: Json) -> list[tuple[str, str, str]]:
         cells = []
         for when in ("before", "after"):
             figure = read_figure(name, table(table(pair).get(when)))
-            cells.append("-" if figure.value is None else words.cell_text(figure))
+            cells.append("-" if not figure.is_known else words.cell_text(figure))
         if cells != ["-", "-"]:
             rows.append((entry(name).label, *cells))
     return [(label, before, after) for label, before, after in rows]

@@ -37,7 +37,7 @@ def cards(found: Mapping[str, Figure]) -> Markup:
     """Return the figures estimated without negatives as cards, and below them what they assume."""
     too_many = [name for name in found if name not in FIGURES][MOST_UNKNOWN:]
     figures = [figure for name, figure in found.items() if name not in too_many]
-    estimated = [figure for figure in figures if figure.value is not None]
+    estimated = [figure for figure in figures if figure.is_known]
     first, rest = first_and_rest(estimated)
     biased = {figure.bias: words.bias_text(figure) for figure in estimated if figure.bias}
     return render(
@@ -173,5 +173,5 @@ def _measurements(row: Json) -> dict[tuple[str, str], str]:
             ("test", key): words.number_text(key, each)
             for key, each in numbers(row.get("test")).items()
         },
-        **{("pu", each.name): words.cell_text(each) for each in figures if each.value is not None},
+        **{("pu", each.name): words.cell_text(each) for each in figures if each.is_known},
     }

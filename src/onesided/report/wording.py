@@ -31,7 +31,7 @@ def lede(run: RunFiles, found: Mapping[str, Figure]) -> str:
     """Return how sure one can be, in a few plain sentences."""
     if run.degenerate:
         return "The model did not learn to separate positives from the rest. The reason is below."
-    known = {name for name, figure in found.items() if figure.value is not None}
+    known = {name for name, figure in found.items() if figure.is_known}
     sentences = [
         sentence(found[name], interval=True) for name in ("recall", "precision") if name in known
     ]

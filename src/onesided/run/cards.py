@@ -51,7 +51,7 @@ def card_text(
 ) -> str:
     """Return a card, the same text for the same result."""
     figures = list(read_figures(result).values())
-    known = [figure for figure in figures if figure.value is not None]
+    known = [figure for figure in figures if figure.is_known]
     test = numbers(result.get("test"))
     filled = render(
         template,

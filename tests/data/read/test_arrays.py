@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from onesided.core.errors import DataError
 from onesided.data.problem.samples import ImageKind
-from onesided.data.read.arrays import ChannelAxis, from_arrays
+from onesided.data.read.arrays import ChannelAxis, checked_values, from_arrays
 from tests.data.image_files import noise
 
 LABELS = [1, 0, 0, 1, 0]
@@ -187,7 +187,7 @@ def test_unlabelled_images_equal_to_a_positive_are_counted_and_stay(
 ) -> None:
     items += [(True, 4), (False, 5)]
     labels = np.array([positive for positive, _ in items], int)
-    images = np.array([np.full((8, 8), content) for _, content in items], np.uint8)
+    images = np.array([np.full((8, 8), 20 * content) for _, content in items], np.uint8)
     among_positives = {content for positive, content in items if positive}
     read = from_arrays(images, labels)
     assert len(read.samples) == len(items)
@@ -206,6 +206,14 @@ def test_whole_numbers_of_0_and_1_are_no_images_until_somebody_says_what_white_i
         from_arrays(masks, [1] * 10 + [0] * 10)
     white = from_arrays(masks.astype(bool), [1] * 10 + [0] * 10).samples.values
     assert set(np.unique(white)) == {0, 255}
+
+
+@pytest.mark.parametrize("top", [15, 16])
+def test_many_images_of_four_bits_are_not_taken_for_black(top: int) -> None:
+    dark = np.random.default_rng(0).integers(0, top + 1, (20, 8, 8)).astype(np.uint8)
+    with pytest.raises(DataError, match=f"If {top} means white, multiply X by {255 // top}"):
+        from_arrays(dark, [1] * 10 + [0] * 10)
+    assert np.array_equal(checked_values(dark[:3])[:, 0], dark[:3]), "a few may be of a night"
 
 
 def test_floats_that_were_divided_by_255_twice_are_refused() -> None:

@@ -14,8 +14,11 @@ from onesided.data.columns.cells import Column
 
 ImageKind = Literal["photograph", "remote", "digit", "vector"]
 """What augmentation may do: a flipped 6 is no digit, and radar has no colour."""
-NEARLY_BLACK = 2
-"""Images whose highest value of 255 is no higher hold 0 and 1, or were divided by 255 twice."""
+NEARLY_BLACK, FOUR_BITS = 2, 16
+"""Images whose highest value of 255 is no higher hold 0 and 1, or were divided by 255 twice; many
+of which none is above 16 hold 4 bits."""
+MANY = 10
+"""So many images are not all of a night."""
 CHUNK_ITEMS = 1024
 """Most items in memory at a time; a kill loses no more."""
 CHUNK_BYTES = 2**24
@@ -100,6 +103,11 @@ class Source:
     files: tuple[Path, ...] = field(default=())
     train_share: float | None = None
     side: np.ndarray | None = None
+
+
+def are_nearly_black(highest: int, count: int) -> bool:
+    """Return whether so many images with this highest value of 255 were meant to be brighter."""
+    return 0 < highest <= (FOUR_BITS if count >= MANY else NEARLY_BLACK)
 
 
 def chunk_length(sample_shape: tuple[int, ...]) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from onesided.core.errors import DataError
 from onesided.core.labels import POSITIVE, UNKNOWN, LabelScheme, normalise_pu_labels
 from onesided.data.columns.kinds import RawTable
-from onesided.data.problem.samples import NEARLY_BLACK, ImageKind, Samples
+from onesided.data.problem.samples import ImageKind, Samples, are_nearly_black
 from onesided.data.read.folder import CLASS_NAMES, OneSided
 from onesided.data.read.precision import merged_columns
 
@@ -172,7 +172,7 @@ def _eight_bit_pixels(array: np.ndarray) -> UInt8[np.ndarray, "n channels height
 
 def _not_nearly_black(array: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     """Return the pixels; refuse those that the array's numbers make nearly black."""
-    if pixels.max() <= NEARLY_BLACK and array.any():
+    if array.any() and are_nearly_black(max(1, int(pixels.max())), len(pixels)):
         remedy = "Divide floats by their white"
         if array.dtype.kind != "f":
             remedy = f"If {array.max()} means white, multiply X by {255 // int(array.max())}"

@@ -17,7 +17,7 @@ from PIL import Image
 
 from onesided.core.errors import ConfigError, DataError, DataNotFound
 from onesided.core.threads import available_cores
-from onesided.data.problem.samples import NEARLY_BLACK
+from onesided.data.problem.samples import are_nearly_black
 from onesided.data.read import cache as caches
 from onesided.data.read.cache import CacheEntry, DecodeCache, Outcome, Stored, Writer
 from onesided.data.read.files import ACCEPTED_ENDINGS, Found, Unreadable
@@ -244,10 +244,10 @@ def _check_channels(file: Found, header: Header, agreed: int, what: str) -> None
 def _check_brightness(brightest: Sequence[int]) -> None:
     """Refuse files of which all are nearly black, each with its highest value of 255.
 
-    Masks and drawings are often stored as 0 and 1, which is meant as black and white.
+    Masks and drawings are often stored as 0 and 1, or 0 to 15, meant as black to white.
     """
     highest = max(brightest, default=0)
-    if 0 < highest <= NEARLY_BLACK:
+    if are_nearly_black(highest, len(brightest)):
         raise DataError(
             f"No value in {len(brightest)} images is above {highest} of 255, so all of them are "
             f"nearly black. If {highest} means white, multiply all values by {255 // highest}."

@@ -221,10 +221,10 @@ def facts_of(summary: Summary) -> list[tuple[str, str]]:
     """Return label and value of every figure; a reason for missing figures comes only once."""
     facts, reasons = [], set()
     for figure in summary.figures:
-        repeated = figure.value is None and figure.missing in reasons
+        repeated = not figure.is_known and figure.missing in reasons
         facts.append((label(figure), NOT_ESTIMATED if repeated else full_value_text(figure)))
         reasons.add(figure.missing)
-    known = [figure for figure in summary.figures if figure.value is not None]
+    known = [figure for figure in summary.figures if figure.is_known]
     return facts + [(f"assumes {each.label}", each.text) for each in assumptions_of(known)]
 
 

@@ -187,13 +187,13 @@ def write_summary(summary: Summary, path: Path) -> None:
 
 
 def _cells(figure: Figure) -> tuple[str, ...]:
-    numbers = (figure.value, figure.low, figure.high)
+    numbers = (figure.told, figure.low, figure.high)
     return (
         figure.name,
         figure.part,
         label(figure),
         *("" if number is None else f"{number:.6g}" for number in numbers),
         figure.bias or "",
-        figure.missing or "",
+        figure.reason or "",
         " ".join(assumption(key).text for key in figure.assumes),
     )
