@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import ConfigError
-from onesided.jobs.rank import engine_named, rank
-from onesided.run.ray_engine import RayEngine
+from onesided.jobs.rank import rank
+from onesided.run.ray_engine import RayEngine, engine_named
 from onesided.storage.sorting import read_records, record_offsets, write_records
 from tests.cli.command import assert_refused, call
 
@@ -110,7 +110,7 @@ def scorers() -> list[int]:
             continue  # it ended meanwhile
         if (
             words.startswith(b"ray::")
-            and b"_Scorer" in words
+            and b"_ChunkWorker" in words
             and _is_below(int(status.parent.name))
         ):
             found.append(int(status.parent.name))

@@ -1,19 +1,24 @@
-"""Scores by Ray: workers on this machine or on a cluster read, decode and score chunks of items.
+"""Ray as the engine: the one place that starts it, gives it work, and words its errors.
 
-The driver lists the items once, as one process does, and keeps the scores in the same journal, in
-the same order. So a stopped command is resumed by either engine, and the ranking is the same. A
-chunk whose worker dies is given to another one.
+Work comes in two forms. A listing of many small items is a Ray Data pipeline (`entries`): workers
+open what they need once and then take chunks of items; entries come back in order, so the driver
+keeps them in the same journal as one process. A few large pieces are Ray tasks (`results`), each of
+which writes its own file or folder, and may end in any order. Either way the driver plans and
+finishes as one process does, so a stopped command is resumed by either engine; and work whose
+worker or node dies is given to another one.
 
-Workers open model and items by their paths: on a cluster both, and the output's folder, lie on a
-disk that all machines see.
+Workers open inputs and outputs by their paths: on a cluster they lie on a disk that all machines
+see.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from onesided.core.errors import ConfigError, OnesidedError, first_line
 from onesided.storage.optional import library
@@ -21,24 +26,36 @@ from onesided.storage.sorting import read_records
 
 OBJECT_STORE = 100 * 2**20
 """Bytes that Ray may keep of results on this machine: a chunk of scores is a few thousand."""
+RETRIES = 5
+"""How often a task may lose its worker. One that always does would else be tried for ever."""
+ENGINES = ("local", "ray")
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+
+
+class ChunkWork(Protocol):
+    """Work on chunks of a listing; every worker gets a copy."""
+
+    def open(self) -> "Callable[[list[bytes]], Mapping[str, Any]]":
+        """Open what the work needs; return what makes an entry of a chunk's records."""
+        ...
 
 
 @dataclass(frozen=True)
-class Work:
-    """What every worker needs to know: model, items, their listing, and the length of a chunk."""
+class Listed:
+    """A listing on disk, the length of a chunk, and where the chunks to do begin in it."""
 
-    run: Path
-    items: Path
-    listing: Path
+    path: Path
     chunk: int
+    offsets: Sequence[int]
 
 
 @dataclass(frozen=True)
 class RayEngine:
-    """Ray as the engine of a ranking.
+    """Ray as the engine of a job.
 
     Attributes:
-        workers: How many processes score; each has a core.
+        workers: How many processes work at a time.
         address: Of a cluster that runs already, or auto; None starts Ray on this machine.
     """
 
@@ -49,42 +66,73 @@ class RayEngine:
         if not 1 <= self.workers <= 10_000:
             raise ConfigError(f"workers is {self.workers}; expected a number from 1 to 10000.")
 
-    def scored(self, work: Work, offsets: Sequence[int]) -> Iterator[Mapping[str, Any]]:
-        """Yield the journal's entry of each chunk that begins at one of these places, in order."""
+    def entries(self, work: ChunkWork, listed: Listed) -> Iterator[dict[str, Any]]:
+        """Yield the entry of each chunk, in order."""
+        offsets = listed.offsets
         if not offsets:
             return
-        ray = library("ray", "The engine ray")
         data = library("ray.data", "The engine ray")
-        started = not ray.is_initialized()
-        if started:
-            self._start(ray)
-        try:
+        with self._running(cpus=1):
             context = data.DataContext.get_current()
             context.execution_options.preserve_order = True
             context.enable_progress_bars = False
             context.max_errored_blocks = 0
-            chunks = [{"offset": offset} for offset in offsets]
-            blocks = min(len(chunks), 4 * self.workers + len(chunks) // 8)
-            found = data.from_items(chunks, override_num_blocks=blocks).map_batches(
-                _Scorer,
-                fn_constructor_args=(work,),
+            blocks = min(len(offsets), 4 * self.workers + len(offsets) // 8)
+            places = [{"offset": offset} for offset in offsets]
+            found = data.from_items(places, override_num_blocks=blocks).map_batches(
+                _ChunkWorker,
+                fn_constructor_args=(work, listed.path.resolve(), listed.chunk),
                 batch_size=1,
                 num_cpus=1,
-                concurrency=min(self.workers, len(chunks)),
+                concurrency=min(self.workers, len(offsets)),
             )
-            try:
-                for row in found.iter_rows():
-                    yield json.loads(row["entry"])
-            except ray.exceptions.RayError as error:
-                raise OnesidedError(
-                    f"Ray could not score all items ({_cause(error)}). Scores so far are kept; the "
-                    "same command resumes."
-                ) from None
+            for row in found.iter_rows():
+                yield json.loads(row["entry"])
+
+    def results(
+        self, function: Callable[[_Task], _Result], tasks: Sequence[_Task], *, cpus: int = 1
+    ) -> Iterator[tuple[_Task, _Result]]:
+        """Yield each task with the function's result, as they end.
+
+        Args:
+            function: Of a module, since workers import it. Done twice it must give the same: a
+                task whose worker dies is given to another one.
+            tasks: What it is given, one by one.
+            cpus: Cores that Ray keeps for each of them.
+        """
+        if not tasks:
+            return
+        with self._running(cpus=cpus) as ray:
+            remote = ray.remote(num_cpus=cpus, max_retries=RETRIES)(function)
+            left, running = iter(tasks), dict[Any, _Task]()
+            # No more than there are workers: a cluster may have more cores than are asked for.
+            for task in islice(left, self.workers):
+                running[remote.remote(task)] = task
+            while running:
+                (done,), _ = ray.wait(list(running), num_returns=1)
+                task, result = running.pop(done), ray.get(done)
+                for following in islice(left, 1):
+                    running[remote.remote(following)] = following
+                yield task, result
+
+    @contextmanager
+    def _running(self, *, cpus: int) -> Iterator[Any]:
+        """Give Ray, started where it was not; word its errors."""
+        ray = library("ray", "The engine ray")
+        started = not ray.is_initialized()
+        if started:
+            self._start(ray, cpus)
+        try:
+            yield ray
+        except ray.exceptions.RayError as error:
+            raise _in_words(error) from None
         finally:
             if started:
                 ray.shutdown()
 
-    def _start(self, ray: Any) -> None:  # noqa: ANN401 - a library
+    def _start(self, ray: Any, cpus: int) -> None:  # noqa: ANN401 - a library
+        # Ray would tell its makers that it was started; nobody asked the user.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         if self.address is not None:
             try:
@@ -96,35 +144,49 @@ class RayEngine:
                 ) from None
             return
         ray.init(
-            num_cpus=self.workers,
+            num_cpus=self.workers * cpus,
             object_store_memory=OBJECT_STORE,
             include_dashboard=False,
             **quiet,
         )
 
 
-class _Scorer:
-    """A worker: opens model and items once, then scores chunks."""
+def engine_named(engine: str, *, workers: int, address: str | None) -> RayEngine | None:
+    """Return the engine of a name; None is this process."""
+    if engine not in ENGINES:
+        raise ConfigError(f"engine is {engine}; expected {' or '.join(ENGINES)}.")
+    if engine == "local" and address is not None:
+        raise ConfigError("--address is that of a Ray cluster; add --engine ray.")
+    if engine == "local":
+        return None
+    library("ray.data", "The engine ray")
+    return RayEngine(workers, address)
 
-    def __init__(self, work: Work) -> None:
-        # Here, not above: run.rank imports this module.
-        from onesided.run.opened import open_model
-        from onesided.run.rank import entry_of, items_for
 
-        self.work = work
-        self.model = open_model(work.run, threads=1)
-        self.items = items_for(work.items, self.model)
-        self.entry_of = entry_of
+class _ChunkWorker:
+    """A worker: opens what its work needs once, then makes entries of chunks."""
+
+    def __init__(self, work: ChunkWork, listing: Path, chunk: int) -> None:
+        self.listing, self.chunk, self.entry_of = listing, chunk, work.open()
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[str]]:
         entries = []
         for offset in batch["offset"]:
-            records = list(islice(read_records(self.work.listing, int(offset)), self.work.chunk))
-            entries.append(json.dumps(self.entry_of(self.items.read(records), self.model)))
+            records = list(islice(read_records(self.listing, int(offset)), self.chunk))
+            entries.append(json.dumps(self.entry_of(records)))
         return {"entry": entries}
 
 
-def _cause(error: BaseException) -> str:
-    """Return the last line of an error that went through several processes."""
+def _in_words(error: BaseException) -> OnesidedError:
+    """Return what to tell about an error of Ray; bad input keeps its own sentence."""
+    cause: BaseException | None = getattr(error, "cause", None)
+    while cause is not None and not isinstance(cause, OnesidedError):
+        cause = cause.__cause__
+    if cause is not None:
+        return cause
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else type(error).__name__
+    last = lines[-1][:300] if lines else type(error).__name__
+    return OnesidedError(
+        f"Ray could not do all of the work ({last}). What is done is kept; the same command "
+        "resumes."
+    )
