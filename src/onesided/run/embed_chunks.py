@@ -153,9 +153,9 @@ def with_absolute_paths(backbone: BackboneConfig) -> BackboneConfig:
     return backbone.model_copy(update=change)
 
 
-def _known(journal: Journal, files: int, chunk: int) -> list[dict[str, Any]]:
+def _known(journal: Journal, files: int, chunk: int) -> list[Mapping[str, Any]]:
     """Return the entries of a stopped command, each of which must fit its chunk."""
-    done: list[dict[str, Any]] = []
+    done: list[Mapping[str, Any]] = []
     for entry in journal.entries():
         length = min(chunk, files - len(done) * chunk)
         try:

@@ -1,21 +1,24 @@
 """Ray as the engine: the one place that starts it, gives it work, and words its errors.
 
-Work comes in two forms. A listing of many small items is a Ray Data pipeline (`entries`): workers
-open what they need once and then take chunks of items; entries come back in order, so the driver
-keeps them in the same journal as one process. A few large pieces are Ray tasks (`results`), each of
-which writes its own file or folder, and may end in any order. Either way the driver plans and
-finishes as one process does, so a stopped command is resumed by either engine; and work whose
-worker or node dies is given to another one.
+All work is tasks of Ray, each of which may end in any order and on any machine (`results`): a piece
+of a map, a run of a benchmark. Chunks of a long listing are tasks too, whose entries come back in
+order (`entries`), so the driver keeps them in the same journal as one process. Either way the
+driver plans and finishes as one process does, so a stopped command is resumed by either engine. A
+task whose worker or node dies is given to another one.
+
+Tasks and not Ray Data, which starts three processes of its own before the first item, and brings
+nothing that a task lacks: a worker opens its model once either way.
 
 Workers open inputs and outputs by their paths: on a cluster they lie on a disk that all machines
 see.
 """
 
-import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import socket
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -28,13 +31,20 @@ OBJECT_STORE = 100 * 2**20
 """Bytes that Ray may keep of results on this machine: a chunk of scores is a few thousand."""
 RETRIES = 5
 """How often a task may lose its worker. One that always does would else be tried for ever."""
+PATIENCE = 20.0
+"""Seconds that a cluster may take to accept a connection."""
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # it would tell its makers that it was started
+    "RAY_raylet_start_wait_time_s": "120",  # a quarter of it is too short on a busy machine
+}
+"""Variables by which Ray is set, where the user has not set them."""
 ENGINES = ("local", "ray")
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 
-class ChunkWork(Protocol):
-    """Work on chunks of a listing; every worker gets a copy."""
+class ChunkWork(Hashable, Protocol):
+    """Work on chunks of a listing: a frozen dataclass, of which every worker gets a copy."""
 
     def open(self) -> "Callable[[list[bytes]], Mapping[str, Any]]":
         """Open what the work needs; return what makes an entry of a chunk's records."""
@@ -66,28 +76,20 @@ class RayEngine:
         if not 1 <= self.workers <= 10_000:
             raise ConfigError(f"workers is {self.workers}; expected a number from 1 to 10000.")
 
-    def entries(self, work: ChunkWork, listed: Listed) -> Iterator[dict[str, Any]]:
+    def entries(self, work: ChunkWork, listed: Listed) -> Iterator[Mapping[str, Any]]:
         """Yield the entry of each chunk, in order."""
-        offsets = listed.offsets
-        if not offsets:
-            return
-        data = library("ray.data", "The engine ray")
-        with self._running(cpus=1):
-            context = data.DataContext.get_current()
-            context.execution_options.preserve_order = True
-            context.enable_progress_bars = False
-            context.max_errored_blocks = 0
-            blocks = min(len(offsets), 4 * self.workers + len(offsets) // 8)
-            places = [{"offset": offset} for offset in offsets]
-            found = data.from_items(places, override_num_blocks=blocks).map_batches(
-                _ChunkWorker,
-                fn_constructor_args=(work, listed.path.resolve(), listed.chunk),
-                batch_size=1,
-                num_cpus=1,
-                concurrency=min(self.workers, len(offsets)),
-            )
-            for row in found.iter_rows():
-                yield json.loads(row["entry"])
+        path, chunk = listed.path.resolve(), listed.chunk
+        tasks = [_ChunkTask(work, path, chunk, offset) for offset in listed.offsets]
+        # Entries that come before their turn wait here: while a chunk is done again because its
+        # node died, that is some ten kilobytes for each chunk that others finish.
+        early: dict[int, Mapping[str, Any]] = {}
+        turns = iter(listed.offsets)
+        turn = next(turns, None)
+        for task, entry in self.results(_entry_of, tasks):
+            early[task.offset] = entry
+            while turn in early:
+                yield early.pop(turn)
+                turn = next(turns, None)
 
     def results(
         self, function: Callable[[_Task], _Result], tasks: Sequence[_Task], *, cpus: int = 1
@@ -131,24 +133,36 @@ class RayEngine:
                 ray.shutdown()
 
     def _start(self, ray: Any, cpus: int) -> None:  # noqa: ANN401 - a library
-        # Ray would tell its makers that it was started; nobody asked the user.
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.update({name: os.environ.get(name, ours) for name, ours in SETTINGS.items()})
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-        if self.address is not None:
-            try:
+        try:
+            if self.address is not None:
+                _check_listening(self.address)
                 ray.init(address=self.address, **quiet)
-            except (ConnectionError, ValueError, RuntimeError) as error:
-                raise ConfigError(
-                    f"There is no Ray cluster at {self.address} ({first_line(error)}). Start one "
-                    "with ray start --head, or leave out --address."
+                return
+            ray.init(
+                num_cpus=self.workers * cpus,
+                object_store_memory=OBJECT_STORE,
+                include_dashboard=False,
+                **quiet,
+            )
+        except Exception as error:  # Ray raises a plain one where a process of its own is late
+            if self.address is None:
+                raise OnesidedError(
+                    f"Ray could not be started on this machine ({first_line(error)}). Give the "
+                    "same command again, or leave out --engine."
                 ) from None
-            return
-        ray.init(
-            num_cpus=self.workers * cpus,
-            object_store_memory=OBJECT_STORE,
-            include_dashboard=False,
-            **quiet,
-        )
+            raise ConfigError(
+                f"There is no Ray cluster at {self.address} ({first_line(error)}). Start one "
+                "with ray start --head, or leave out --address."
+            ) from None
+
+
+def _check_listening(address: str) -> None:
+    """Raise OSError where nobody listens at an address; Ray itself would try for many minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
 
 
 def engine_named(engine: str, *, workers: int, address: str | None) -> RayEngine | None:
@@ -159,22 +173,28 @@ def engine_named(engine: str, *, workers: int, address: str | None) -> RayEngine
         raise ConfigError("--address is that of a Ray cluster; add --engine ray.")
     if engine == "local":
         return None
-    library("ray.data", "The engine ray")
+    library("ray", "The engine ray")
     return RayEngine(workers, address)
 
 
-class _ChunkWorker:
-    """A worker: opens what its work needs once, then makes entries of chunks."""
+@dataclass(frozen=True)
+class _ChunkTask:
+    """A chunk that begins at a place of a listing, and what is to be done with it."""
 
-    def __init__(self, work: ChunkWork, listing: Path, chunk: int) -> None:
-        self.listing, self.chunk, self.entry_of = listing, chunk, work.open()
+    work: ChunkWork
+    listing: Path
+    chunk: int
+    offset: int
 
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[str]]:
-        entries = []
-        for offset in batch["offset"]:
-            records = list(islice(read_records(self.listing, int(offset)), self.chunk))
-            entries.append(json.dumps(self.entry_of(records)))
-        return {"entry": entries}
+
+def _entry_of(task: _ChunkTask) -> Mapping[str, Any]:
+    return _opened(task.work)(list(islice(read_records(task.listing, task.offset), task.chunk)))
+
+
+@lru_cache(maxsize=1)
+def _opened(work: ChunkWork) -> Callable[[list[bytes]], Mapping[str, Any]]:
+    """Open what the work needs once in a process, for its first chunk."""
+    return work.open()
 
 
 def _in_words(error: BaseException) -> OnesidedError:
