@@ -327,8 +327,8 @@ def campaign(scenario: Scenario, kills: int, folder: Path) -> dict[str, Any]:
 
 def is_same(kill: Mapping[str, Any]) -> bool:
     """Return whether a killed command gave the rows and scores of one process."""
-    whole = kill["lost"] == kill["not_asked_for"] == kill["left_over"] == 0
-    return whole and kill["largest_difference"] <= 1e-6
+    wrong = kill["lost"] + kill["not_asked_for"] + kill["left_over"]
+    return bool(wrong == 0 and kill["largest_difference"] <= 1e-6)
 
 
 def main() -> int:

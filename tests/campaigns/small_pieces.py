@@ -3,13 +3,16 @@
 python -m tests.campaigns.small_pieces rank RUN ITEMS
 """
 
-from onesided.cli import main
-from onesided.geo.scene import pieces
-from onesided.run import embed_chunks, rank
+from unittest.mock import patch
 
-CHUNK = 64
+from onesided.cli import main
+
+CHUNK, PIECE = 64, 8
 
 if __name__ == "__main__":
-    pieces.IN_A_PIECE = 8
-    rank.chunk_length = embed_chunks.chunk_length = lambda shape: CHUNK
-    main()
+    with (
+        patch("onesided.geo.scene.pieces.IN_A_PIECE", PIECE),
+        patch("onesided.run.rank.chunk_length", return_value=CHUNK),
+        patch("onesided.run.embed_chunks.chunk_length", return_value=CHUNK),
+    ):
+        main()

@@ -114,8 +114,10 @@ def on_both(hosts: tuple[Host, Host], words: Sequence[object]) -> list[Process]:
     for host in hosts:
         # torchrun looks itself up by the machine's name, which both hosts share here.
         keeps = f"is_host={'true' if host.address == first else 'false'}"
-        meeting = ("--rdzv-backend", "c10d", "--rdzv-endpoint", f"{first}:{PORT}", "--rdzv-id", "0")
-        meeting = (*meeting, "--rdzv-conf", keeps)
+        meeting = (
+            *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"{first}:{PORT}"),
+            *("--rdzv-id", "0", "--rdzv-conf", keeps),
+        )
         size = ("--nnodes", 2, "--nproc-per-node", 1, "--local-addr", host.address)
         torchrun = (sys.executable, "-m", "torch.distributed.run", *size, *meeting)
         started.append(host.start((*torchrun, *words)))

@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import ConfigError
+from onesided.geo.scene.sources import MapSources
+from onesided.jobs.map import in_pieces
 from onesided.jobs.rank import rank
+from onesided.jobs.region import Wanted
 from onesided.run.ray_engine import RayEngine, engine_named
 from onesided.storage.sorting import read_records, record_offsets, write_records
 from tests.cli.command import assert_refused, call
@@ -59,17 +62,15 @@ def test_a_cluster_that_is_not_there_is_named(trained: Path, data: Path, tmp_pat
     words = ("--engine", "ray", "--address", "127.0.0.1:9", "-o", tmp_path / "ranked.csv")
     refused = call("rank", trained, data / "U", *words)
     assert_refused(refused, "There is no Ray cluster at 127.0.0.1:9")
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.glob("ranked*"))
 
 
 def test_what_is_no_region_is_not_scored_by_ray(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="pip install 'onesided[ray]'")
-    for words, said in (
-        (("--image", "a.tif", "--footprints", "b.gpkg", "--no-region"), "leave out --no-region"),
-        (("--points", tmp_path), "--engine ray take --image and --footprints"),
-    ):
-        given = (*words, "--positives", tmp_path, "--engine", "ray", "-o", tmp_path / "c.gpkg")
-        assert_refused(call("map", *given), said)
+    given = ("--image", "a.tif", "--footprints", "b.gpkg", "--no-region", "--engine", "ray")
+    assert_refused(call("map", *given, "-o", tmp_path / "c.gpkg"), "leave out --no-region")
+    with pytest.raises(ConfigError, match="--engine ray take --image and --footprints"):
+        in_pieces(MapSources(points=tmp_path), None, Wanted(tmp_path / "c.gpkg"), region=True)
 
 
 def rows_of(path: Path) -> list[tuple[str, str, str, str]]:

@@ -13,7 +13,8 @@ from onesided.core.rng import generator
 from onesided.jobs.embed import Embedded
 from onesided.nets.build import BackboneConfig, build_backbone
 from onesided.run import embed_chunks
-from onesided.run.ray_engine import RayEngine
+from onesided.run.ray_engine import Listed, RayEngine
+from onesided.storage.journal import Journal
 from tests.cli.pictures import RED, draw
 
 IMAGES, CHUNK = 60, 8
@@ -63,7 +64,7 @@ def test_workers_give_the_features_of_one_process_and_compute_none_twice(
     true = RayEngine.entries
     begun: list[int] = []
 
-    def stopping(self: RayEngine, work: object, listed: embed_chunks.Listed) -> object:
+    def stopping(self: RayEngine, work: object, listed: Listed) -> object:
         begun.append(len(listed.offsets))
         for number, entry in enumerate(true(self, work, listed)):  # type: ignore[arg-type]
             if len(begun) == 1 and number == 3:
@@ -123,9 +124,10 @@ def test_what_workers_cannot_do_is_refused_before_anything_is_read(
 
 
 def test_entries_that_do_not_fit_their_files_are_called_damaged(tmp_path: Path) -> None:
-    journal = embed_chunks.Journal(tmp_path / "embedded", {})
+    journal = Journal(tmp_path / "embedded", {})
     whole = {"keys": ["00" * 32], "reasons": ["", "is empty"], "brightest": [9, 0]}
-    for entry in (whole | {"keys": []}, whole | {"brightest": [9]}, [], {"keys": ["zz"]}):
+    others: list[object] = [whole | {"keys": []}, whole | {"brightest": [9]}, [], {"keys": ["zz"]}]
+    for entry in others:
         with journal.writing() as append:
             append(whole)
             append(entry)

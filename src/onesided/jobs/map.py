@@ -168,6 +168,7 @@ def map_buildings(
         monitor: Receives notices and progress.
     """
     by = engine_named(engine, workers=workers, address=address)
+    region = _or_by(by, region)
     sources = MapSources(
         image=_imagery(image, "--image", footprints),
         pre=_imagery(pre, "--pre", footprints),
@@ -211,7 +212,7 @@ def map_buildings(
         for name, path in read.items()
         if path and Path(path).exists()
     }
-    if in_pieces(sources, part, wanted, region=_or_by(by, region)):
+    if in_pieces(sources, part, wanted, region=region):
         wanted.check_apart(there)
         with ExitStack() as stack:
             known = None if prior is None else check_prior(prior)
