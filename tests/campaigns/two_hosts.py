@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from safetensors.numpy import load_file
 
 from benchmarks.origin import origin
 from onesided.storage.atomic import write_json
-from tests.campaigns.ray_kills import is_below
+from tests.campaigns.ray_kills import is_below, scores_in
 from tests.cli.pictures import draw_data
 
 OUTPUT = Path(__file__).parents[2] / "benchmarks" / "results" / "two_hosts.json"
@@ -170,18 +170,13 @@ def difference(one: Path, other: Path) -> dict[str, float]:
     """Return the largest difference of a weight, and of a score."""
     weights = [load_file(run / "model.safetensors") for run in (one, other)]
     assert weights[0].keys() == weights[1].keys()
-    arrays = [np.load(run / "scores.npz", allow_pickle=False) for run in (one, other)]
-    names = [name for name in arrays[0].files if arrays[0][name].dtype.kind == "f"]
-    return {
-        "weights": max(
-            float(np.abs(weights[0][name] - weights[1][name]).max()) for name in weights[0]
-        ),
-        "scores": max(
-            float(np.abs(arrays[0][name] - arrays[1][name]).max())
-            for name in names
-            if "score" in name and arrays[0][name].size
-        ),
-    }
+    scores = [scores_in(run / "scores.csv") for run in (one, other)]
+    assert scores[0].keys() == scores[1].keys()
+    return {"weights": _largest(*weights), "scores": _largest(*scores)}
+
+
+def _largest(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> float:
+    return max(float(np.abs(one[name] - other[name]).max()) for name in one)
 
 
 def measured(folder: Path) -> dict[str, Any]:
