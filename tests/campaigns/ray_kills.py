@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.origin import origin
+from benchmarks.origin import origin, same_origin
 from onesided.geo.input.vector import read_layer
 from onesided.run.ray_engine import SETTINGS
-from onesided.storage.atomic import write_json
+from onesided.storage.atomic import read_json, write_json
 from onesided.storage.optional import library
 from tests.cli.pictures import RED, draw
 from tests.geo.fakes import write_geotiff_scene
@@ -331,25 +331,51 @@ def is_same(kill: Mapping[str, Any]) -> bool:
     return bool(wrong == 0 and kill["largest_difference"] <= 1e-6)
 
 
+def result_of(head: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the content of the result file."""
+    kills = [kill for row in rows for kill in row["kills"]]
+    return {
+        **head,
+        "asked": len(kills),
+        "in_the_middle": sum(kill["done_before_the_kill"] is not None for kill in kills),
+        "same": sum(map(is_same, kills)),
+        "rows": list(rows),
+    }
+
+
+def joined(paths: Sequence[Path]) -> dict[str, Any]:
+    """Return one content for result files of several scenarios, all of the same origin."""
+    contents = [read_json(path) for path in paths]
+    first = contents[0]
+    for other in contents[1:]:
+        if not same_origin(first["origin"], other["origin"]):
+            raise SystemExit("These files were measured at different commits or machines.")
+    head = {key: first[key] for key in ("name", "origin", "ray")}
+    return result_of(head, [row for content in contents for row in content["rows"]])
+
+
 def main() -> int:
     """Run the campaign and write its result file; exit code 1 if one kill was not harmless."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--only", default=",".join(one.name for one in SCENARIOS))
     parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--join", type=Path, nargs="+", help="result files, instead of kills")
     given = parser.parse_args()
-    chosen = [one for one in SCENARIOS if one.name in given.only.split(",")]
-    rows = []
-    with TemporaryDirectory() as name:
-        for one in chosen:
-            rows.append(campaign(one, given.kills, Path(name).resolve() / one.name.split()[0]))
-    kills = [kill for row in rows for kill in row["kills"]]
-    hit = [kill for kill in kills if kill["done_before_the_kill"] is not None]
-    same = sum(map(is_same, kills))
-    head = {"ray": library("ray", "The engine ray").__version__, "kills": len(hit), "same": same}
-    write_json(given.output, {"name": "ray_kills", "origin": origin(), **head, "rows": rows})
-    print(f"{len(hit)} of {len(kills)} kills came in the middle, {same} gave the same rows.")
-    return int(same != len(kills) or len(hit) != len(kills))
+    if given.join:
+        content = joined(given.join)
+    else:
+        chosen = [one for one in SCENARIOS if one.name in given.only.split(",")]
+        version = library("ray", "The engine ray").__version__
+        head = {"name": "ray_kills", "origin": origin(), "ray": version}
+        with TemporaryDirectory() as name:
+            place = Path(name).resolve()
+            rows = [campaign(one, given.kills, place / one.name.split()[0]) for one in chosen]
+        content = result_of(head, rows)
+    write_json(given.output, content)
+    asked, hit, same = (content[key] for key in ("asked", "in_the_middle", "same"))
+    print(f"{hit} of {asked} kills came in the middle, {same} gave the same rows.")
+    return int(not asked == hit == same)
 
 
 if __name__ == "__main__":
