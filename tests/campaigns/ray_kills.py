@@ -27,7 +27,7 @@ import numpy as np
 
 from benchmarks.origin import origin, same_origin
 from onesided.geo.input.vector import read_layer
-from onesided.run.ray_engine import SETTINGS
+from onesided.run.ray_engine import ray_library
 from onesided.storage.atomic import read_json, write_json
 from onesided.storage.optional import library
 from tests.cli.pictures import RED, draw
@@ -244,7 +244,7 @@ def kill_worker(process: "subprocess.Popen[str]") -> bool:
 @contextmanager
 def two_nodes() -> Iterator[Any]:
     """Give a cluster of a head, and a second node with a core of its own."""
-    os.environ.update(SETTINGS)
+    ray_library()
     utils = library("ray.cluster_utils", "The engine ray")
     limits = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
     cluster = utils.Cluster(initialize_head=True, head_node_args=limits)
@@ -366,7 +366,7 @@ def main() -> int:
         content = joined(given.join)
     else:
         chosen = [one for one in SCENARIOS if one.name in given.only.split(",")]
-        version = library("ray", "The engine ray").__version__
+        version = ray_library().__version__
         head = {"name": "ray_kills", "origin": origin(), "ray": version}
         with TemporaryDirectory() as name:
             place = Path(name).resolve()

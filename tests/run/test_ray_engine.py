@@ -4,13 +4,14 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from onesided.core.errors import DataError
-from onesided.run.ray_engine import SETTINGS, Listed, RayEngine, _check_listening, _in_words
+from onesided.run.ray_engine import Listed, RayEngine, _check_listening, _in_words, ray_library
 from onesided.storage.sorting import record_offsets, write_records
 
 
@@ -35,13 +36,12 @@ class Numbers:
 
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Any]:
-    ray = pytest.importorskip("ray", reason="pip install 'onesided[ray]'")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in SETTINGS.items():
-            patch.setenv(name, value)
-        ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20)
-        yield ray
-        ray.shutdown()
+    if find_spec("ray") is None:
+        pytest.skip("pip install 'onesided[ray]'")
+    ray = ray_library()
+    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20)
+    yield ray
+    ray.shutdown()
 
 
 def listed(folder: Path) -> Listed:

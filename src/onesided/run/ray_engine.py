@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 from onesided.core.errors import ConfigError, OnesidedError, first_line
@@ -35,7 +36,7 @@ PATIENCE = 20.0
 """Seconds that a cluster may take to accept a connection."""
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # it would tell its makers that it was started
-    "RAY_raylet_start_wait_time_s": "120",  # a quarter of it is too short on a busy machine
+    "RAY_raylet_start_wait_time_s": "300",  # of its 30 a busy machine needs more
 }
 """Variables by which Ray is set, where the user has not set them."""
 ENGINES = ("local", "ray")
@@ -120,7 +121,7 @@ class RayEngine:
     @contextmanager
     def _running(self, *, cpus: int) -> Iterator[Any]:
         """Give Ray, started where it was not; word its errors."""
-        ray = library("ray", "The engine ray")
+        ray = ray_library()
         started = not ray.is_initialized()
         if started:
             self._start(ray, cpus)
@@ -133,7 +134,6 @@ class RayEngine:
                 ray.shutdown()
 
     def _start(self, ray: Any, cpus: int) -> None:  # noqa: ANN401 - a library
-        os.environ.update({name: os.environ.get(name, ours) for name, ours in SETTINGS.items()})
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             if self.address is not None:
@@ -173,8 +173,14 @@ def engine_named(engine: str, *, workers: int, address: str | None) -> RayEngine
         raise ConfigError("--address is that of a Ray cluster; add --engine ray.")
     if engine == "local":
         return None
-    library("ray", "The engine ray")
+    ray_library()  # or say how to install it, before anything is read
     return RayEngine(workers, address)
+
+
+def ray_library() -> ModuleType:
+    """Return Ray, set as `SETTINGS` says: it reads them when it is imported."""
+    os.environ.update({name: os.environ.get(name, ours) for name, ours in SETTINGS.items()})
+    return library("ray", "The engine ray")
 
 
 @dataclass(frozen=True)
