@@ -24,12 +24,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from benchmarks.origin import origin
+from onesided.core.dist import join_if_launched, rank
 from onesided.storage.atomic import write_json
 from tests.campaigns.ray_kills import is_below, scores_in
 from tests.cli.pictures import draw_data
+from tests.contract.cases import Case
+from tests.contract.test_two_processes import trained
 
 OUTPUT = Path(__file__).parents[2] / "benchmarks" / "results" / "two_hosts.json"
 SETTINGS = (
@@ -179,6 +182,28 @@ def _largest(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> 
     return max(float(np.abs(one[name] - other[name]).max()) for name in one)
 
 
+def train_in_double(output: Path) -> None:
+    """Train one method in double precision, also as one of several processes; keep its state."""
+    join_if_launched()
+    state = trained(Case("nnpu"))
+    if rank() == 0:
+        save_file({name: value.numpy() for name, value in state.items()}, output)
+
+
+def difference_in_double(folder: Path) -> float:
+    """Return the largest difference of a weight between two hosts and one process.
+
+    In double precision: single precision rounds sums of a shared batch in another order.
+    """
+    words = ("-m", "tests.campaigns.two_hosts", "--double")
+    alone, both = folder / "alone.safetensors", folder / "both.safetensors"
+    subprocess.run([sys.executable, *words, str(alone)], check=True)
+    with two_hosts() as hosts:
+        ended = end(on_both(hosts, (*words, both)))
+    assert [code for code, _ in ended] == [0, 0], ended
+    return _largest(load_file(alone), load_file(both))
+
+
 def measured(folder: Path) -> dict[str, Any]:
     """Train alone, on two hosts, and on two hosts of which one is killed; compare."""
     data = draw_data(folder, positives=32, unlabelled=96)
@@ -213,7 +238,11 @@ def main() -> int:
     """Measure, and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--double", type=Path, help="train in double precision into this file")
     given = parser.parse_args()
+    if given.double:
+        train_in_double(given.double)
+        return 0
     if reason := why_not():
         print(reason, file=sys.stderr)
         return 2

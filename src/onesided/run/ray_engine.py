@@ -34,11 +34,9 @@ RETRIES = 5
 """How often a task may lose its worker. One that always does would else be tried for ever."""
 PATIENCE = 20.0
 """Seconds that a cluster may take to accept a connection."""
-SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # it would tell its makers that it was started
-    "RAY_raylet_start_wait_time_s": "300",  # of its 30 a busy machine needs more
-}
-"""Variables by which Ray is set, where the user has not set them."""
+SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0"}
+"""Variables by which Ray is set, where the user has not set them: it would tell its makers that it
+was started."""
 ENGINES = ("local", "ray")
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -146,7 +144,9 @@ class RayEngine:
                 include_dashboard=False,
                 **quiet,
             )
-        except Exception as error:  # Ray raises a plain one where a process of its own is late
+        except (
+            Exception
+        ) as error:  # a plain one, where its own processes are late on a busy machine
             if self.address is None:
                 raise OnesidedError(
                     f"Ray could not be started on this machine ({first_line(error)}). Give the "
