@@ -153,8 +153,9 @@ class RayEngine:
                     "same command again, or leave out --engine."
                 ) from None
             raise ConfigError(
-                f"There is no Ray cluster at {self.address} ({first_line(error)}). Start one "
-                "with ray start --head, or leave out --address."
+                f"There is no Ray cluster at {self.address} that lets this command in "
+                f"({first_line(error)}). Start one with ray start --head, pass on its token if it "
+                "asks for one, or leave out --address."
             ) from None
 
 
