@@ -27,7 +27,8 @@ test-slow: $(VENV)/docs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(SLOW)
 
 # Long attacks (tests/campaigns), each with a result file in benchmarks/results; a short part of
-# each is among the tests. A line for each.
+# each is among the tests. A line for each. Not here: ray_kills, which needs the extra `ray`, and
+# two_hosts, which needs root.
 CAMPAIGNS :=
 CAMPAIGNS += claims
 CAMPAIGNS += fuzz

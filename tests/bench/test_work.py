@@ -196,3 +196,22 @@ def test_two_processes_share_the_cells_and_leave_the_same_results(tmp_path: Path
 def test_jobs_share_the_cells_too(tmp_path: Path) -> None:
     assert ended(start(tmp_path, "--jobs", "2")) == 0
     assert [one["status"] for one in read_records(tmp_path, "ncpu", "table7")] == ["finished"] * 3
+
+
+@pytest.mark.slow
+def test_tasks_of_ray_leave_the_results_of_one_process(output: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="pip install 'onesided[ray]'")
+    rows = ("ncpu", "ncpu-self")
+    asked = {"scale": "smoke", "seeds": 1, "only": rows, "engine": "ray", "jobs": 2}
+    found = run_tables(TARGETS, output=tmp_path, **asked)  # type: ignore[arg-type]
+    assert (len(found.records), found.count("finished")) == (5, 5)
+    assert len(list((tmp_path / "runs" / "smoke").glob("*/result.json"))) == 2
+    for name in ("table2", "table7"):
+        mine, theirs = (
+            [{key: one[key] for key in one if key not in TIMES} for one in records]
+            for records in (
+                read_records(tmp_path, "ncpu", name),
+                read_records(output, "ncpu", name),
+            )
+        )
+        assert mine == theirs

@@ -1,18 +1,21 @@
-"""Ray as the engine: the same rows and scores as one process, also after a worker was killed."""
+"""Ray as the engine: the same rows and scores as one process, resumed by either of them.
+
+What a kill costs is in tests/campaigns/ray_kills.py.
+"""
 
 import csv
-import os
-import signal
-import threading
-import time
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onesided.core.errors import ConfigError
-from onesided.jobs.rank import engine_named, rank
-from onesided.run.ray_engine import RayEngine
+from onesided.geo.scene.sources import MapSources
+from onesided.jobs.map import in_pieces
+from onesided.jobs.rank import rank
+from onesided.jobs.region import Wanted
+from onesided.run.ray_engine import RayEngine, engine_named
 from onesided.storage.sorting import read_records, record_offsets, write_records
 from tests.cli.command import assert_refused, call
 
@@ -34,6 +37,40 @@ def test_engines_that_cannot_be_are_refused(trained: Path, data: Path) -> None:
         RayEngine(0)
     refused = call("rank", trained, data / "U", "--address", "auto")
     assert_refused(refused, "add --engine ray")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rank", "{run}", "{data}/U"),
+        ("embed", "{data}/U", "-o", "a.npy"),
+        ("map", "--image", "a.tif", "--footprints", "b.gpkg", "-o", "c.gpkg"),
+        ("bench", "run", "ncpu/table2", "--scale", "smoke", "-o", "results"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_without_ray_a_command_says_which_extra_to_install(
+    words: tuple[str, ...], trained: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # as where it is not installed
+    given = [word.format(run=trained, data=data) for word in words]
+    assert_refused(call(*given, "--engine", "ray"), "pip install 'onesided[ray]'")
+
+
+def test_a_cluster_that_is_not_there_is_named(trained: Path, data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="pip install 'onesided[ray]'")
+    words = ("--engine", "ray", "--address", "127.0.0.1:9", "-o", tmp_path / "ranked.csv")
+    refused = call("rank", trained, data / "U", *words)
+    assert_refused(refused, "There is no Ray cluster at 127.0.0.1:9")
+    assert not list(tmp_path.glob("ranked*"))
+
+
+def test_what_is_no_region_is_not_scored_by_ray(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="pip install 'onesided[ray]'")
+    given = ("--image", "a.tif", "--footprints", "b.gpkg", "--no-region", "--engine", "ray")
+    assert_refused(call("map", *given, "-o", tmp_path / "c.gpkg"), "leave out --no-region")
+    with pytest.raises(ConfigError, match="--engine ray take --image and --footprints"):
+        in_pieces(MapSources(points=tmp_path), None, Wanted(tmp_path / "c.gpkg"), region=True)
 
 
 def rows_of(path: Path) -> list[tuple[str, str, str, str]]:
@@ -72,62 +109,6 @@ def test_two_workers_give_the_rows_and_scores_of_one_process(run: Path, tmp_path
     assert rows_of(tmp_path / "one.csv") == rows_of(tmp_path / "two.csv")
     assert (one.items, one.skipped) == (two.items, two.skipped)
     assert rows_of(tmp_path / "one.skipped.csv") == rows_of(tmp_path / "two.skipped.csv")
-
-
-@pytest.mark.slow
-def test_a_killed_worker_costs_no_row_and_doubles_none(run: Path, tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="pip install 'onesided[ray]'")
-    items = table(tmp_path / "items.csv", 20 * CHUNK)
-    rank(run, items, tmp_path / "one.csv")
-    killed: list[int] = []
-    ended = threading.Event()
-
-    def kill_one() -> None:
-        while not killed and not ended.is_set():
-            killed.extend(scorers()[:1])
-            for pid in killed:
-                os.kill(pid, signal.SIGKILL)
-            time.sleep(0.05)
-
-    killer = threading.Thread(target=kill_one)
-    killer.start()
-    try:
-        rank(run, items, tmp_path / "two.csv", engine="ray", workers=2)
-    finally:
-        ended.set()
-        killer.join()
-    assert killed, "the ranking ended before a worker could be killed"
-    assert rows_of(tmp_path / "one.csv") == rows_of(tmp_path / "two.csv")
-
-
-def scorers() -> list[int]:
-    """Return the processes below this one that are Ray's workers at work on a chunk."""
-    found = []
-    for status in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = status.read_bytes()
-        except OSError:
-            continue  # it ended meanwhile
-        if (
-            words.startswith(b"ray::")
-            and b"_Scorer" in words
-            and _is_below(int(status.parent.name))
-        ):
-            found.append(int(status.parent.name))
-    return sorted(found)
-
-
-def _is_below(pid: int) -> bool:
-    """Whether a process descends from this one, so that nobody else's is killed."""
-    while pid > 1:
-        if pid == os.getpid():
-            return True
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-        except OSError:
-            return False
-        pid = int(stat.rpartition(")")[2].split()[1])
-    return False
 
 
 @pytest.mark.slow

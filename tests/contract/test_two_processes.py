@@ -14,7 +14,8 @@ Found = tuple[Mapping[str, Tensor], Mapping[str, Tensor]]
 TwoProcesses = Callable[[Callable[[], Mapping[str, Tensor]]], Found]
 
 
-def _trained(case: Case) -> dict[str, Tensor]:
+def trained(case: Case) -> dict[str, Tensor]:
+    """Return the state of a method after a short training, as one of several processes or alone."""
     split = toy_split()
     # In double precision and without BatchNorm, whose statistics are those of a shard.
     method = build(case, split, normalisation="none")
@@ -33,7 +34,7 @@ GRADIENT_CASES = [
 def _train_all() -> dict[str, Tensor]:
     """Train every case, one after the other: two new processes cost more than a training."""
     return {
-        f"{case} {name}": value for case in GRADIENT_CASES for name, value in _trained(case).items()
+        f"{case} {name}": value for case in GRADIENT_CASES for name, value in trained(case).items()
     }
 
 
@@ -46,7 +47,7 @@ def together(in_two_processes: TwoProcesses) -> Found:
 @pytest.mark.parametrize("case", GRADIENT_CASES, ids=str)
 @pytest.mark.slow
 def test_two_processes_equal_one(case: Case, together: Found) -> None:
-    alone = _trained(case)
+    alone = trained(case)
     for rank, everything in enumerate(together):
         own = [name for name in everything if name.startswith(f"{case} ")]
         assert own == [f"{case} {name}" for name in alone]

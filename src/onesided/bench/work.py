@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
+
 from onesided.bench.cells import Cell
 from onesided.bench.cost import measure_inference
 from onesided.bench.origin import Origin, code_in_memory, origin_of_run
@@ -36,6 +38,7 @@ from onesided.run.folder import RESULT, STORE, check_place, working_in
 from onesided.run.gallery import map_rows
 from onesided.run.load import LoadedData, load_data
 from onesided.run.problem import Problem, build_problem
+from onesided.run.ray_engine import RayEngine
 from onesided.storage.atomic import read_json, write_json
 
 WAIT = 5.0
@@ -79,6 +82,20 @@ class Work:
             if taken and len(taken) == len(waiting):
                 self.sleep(WAIT)  # others work on all that is left
             waiting = taken
+        return [record for folder in self.shared for record in found[folder]]
+
+    def do_by(self, engine: RayEngine, cpus: int) -> list[Record]:
+        """Do the same by tasks of Ray: each run has its own folder, and so many cores."""
+        estimate, found = Estimate(self.output), dict[Path, list[Record]]()
+        root = self.root and self.root.resolve()
+        tasks = [
+            RunTask(tuple(cells), self.output.resolve(), root, cpus)
+            for cells in self.shared.values()
+        ]
+        for task, records in engine.results(run_cells, tasks, cpus=cpus):
+            folder = task.cells[0].folder(self.output)
+            found[folder] = records
+            self._tell(found, folder, estimate)
         return [record for folder in self.shared for record in found[folder]]
 
     def _one(self, folder: Path) -> list[Record]:
@@ -138,6 +155,22 @@ class Work:
         self.monitor.note(
             f"{len(found)}/{len(self.shared)} {in_words(record)}{estimate.words(left)}"
         )
+
+
+@dataclass(frozen=True)
+class RunTask:
+    """The cells of one run, which a worker of Ray does."""
+
+    cells: tuple[Cell, ...]
+    output: Path
+    root: Path | None
+    threads: int
+
+
+def run_cells(task: RunTask) -> list[Record]:
+    """Do one run, or resume it; wait where another process is at work in its folder."""
+    torch.set_num_threads(task.threads)
+    return Work(task.cells, task.output, task.root).do()
 
 
 def in_words(record: Record) -> str:

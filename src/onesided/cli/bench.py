@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onesided.cli.options import Json, Names, Quiet, Root
+from onesided.cli.options import Address, Engine, Json, Names, Quiet, Root
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -107,6 +107,11 @@ def run(
         str | None, typer.Option("--only", help="Rows in this order, as ncpu,ce; all if left out.")
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes that share the work.")] = 1,
+    engine: Engine = "local",
+    address: Address = None,
+    cpus: Annotated[
+        int, typer.Option("--cpus", min=1, help="Cores that Ray keeps for each run.")
+    ] = 1,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -127,6 +132,9 @@ def run(
         data=_names(data),
         only=_names(only),
         jobs=jobs,
+        engine=engine,
+        address=address,
+        cpus=cpus,
         monitor=Terminal(quiet=quiet or as_json),
     )
     if as_json:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from onesided.cli.options import Json, LargestImage, Quiet
+from onesided.cli.options import Address, Engine, Json, LargestImage, Quiet, Workers
 
 
 def embed(
@@ -34,6 +34,9 @@ def embed(
     cache: Annotated[
         Path | None, typer.Option("--cache", help="Folder to share with fit --cache.")
     ] = None,
+    engine: Engine = "local",
+    workers: Workers = 2,
+    address: Address = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -60,6 +63,9 @@ def embed(
         largest_image=largest_image,
         device=device,
         cache=cache,
+        engine=engine,
+        workers=workers,
+        address=address,
         monitor=Terminal(quiet=quiet or as_json),
     )
     items, skipped = len(found.names), len(found.skipped)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onesided.cli.options import (
+    Address,
     Backbone,
+    Engine,
     Epochs,
     Freeze,
     Json,
@@ -15,6 +17,7 @@ from onesided.cli.options import (
     Quiet,
     RunSeed,
     Weights,
+    Workers,
 )
 
 if TYPE_CHECKING:
@@ -164,6 +167,9 @@ def map(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace another run in the run folder.")
     ] = False,
+    engine: Engine = "local",
+    workers: Workers = 2,
+    address: Address = None,
     allow_degenerate: Annotated[
         bool,
         typer.Option("--allow-degenerate", help="Exit 0 even if all or nothing is called damaged."),
@@ -234,6 +240,9 @@ def map(
         basemap=basemap,
         page_megabytes=page_megabytes,
         overwrite=overwrite,
+        engine=engine,
+        workers=workers,
+        address=address,
         monitor=Terminal(quiet=quiet or as_json),
     )
     _show(found, as_json=as_json)

@@ -31,6 +31,13 @@ LargestImage = Annotated[
     float | None,
     typer.Option("--largest-image", help="Millions of pixels up to which images are read [64]."),
 ]
+Engine = Annotated[
+    str, typer.Option("--engine", help="local, or ray for several processes or machines.")
+]
+Workers = Annotated[int, typer.Option("--workers", help="Processes of Ray.")]
+Address = Annotated[
+    str | None, typer.Option("--address", help="A Ray cluster that runs already, or auto.")
+]
 Data = Annotated[str | None, typer.Option("--data", help="Data set by name.")]
 Root = Annotated[Path | None, typer.Option("--root", help="Folder of the data set.")]
 Assignments = Annotated[

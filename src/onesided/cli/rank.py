@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onesided.cli.options import Json, LargestImage, Quiet
+from onesided.cli.options import Address, Engine, Json, LargestImage, Quiet, Workers
 
 if TYPE_CHECKING:
     from onesided.run.rank import Ranking
@@ -31,13 +31,9 @@ def rank(
         float, typer.Option("--tolerate", min=0, max=1, help="Share of unreadable files to accept.")
     ] = 0.05,
     largest_image: LargestImage = None,
-    engine: Annotated[
-        str, typer.Option("--engine", help="local, or ray for several processes or machines.")
-    ] = "local",
-    workers: Annotated[int, typer.Option("--workers", help="Processes of Ray.")] = 2,
-    address: Annotated[
-        str | None, typer.Option("--address", help="A Ray cluster that runs already, or auto.")
-    ] = None,
+    engine: Engine = "local",
+    workers: Workers = 2,
+    address: Address = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -25,6 +25,7 @@ from onesided.core.config import nearest
 from onesided.core.errors import ConfigError, Interrupted
 from onesided.core.monitor import Monitor
 from onesided.engine.interrupt import stop_requests
+from onesided.run.ray_engine import engine_named
 from onesided.storage.atomic import read_json, write_json, write_text
 
 DEFAULT_SUITE = "ncpu"
@@ -61,6 +62,9 @@ def run_tables(
     data: Sequence[str] = (),
     only: Sequence[str] = (),
     jobs: int = 1,
+    engine: str = "local",
+    address: str | None = None,
+    cpus: int = 1,
     monitor: Monitor | None = None,
 ) -> BenchRun:
     """Run the cells of tables that are not finished; the same call resumes.
@@ -74,13 +78,19 @@ def run_tables(
         data: Names of data sets; empty means all.
         only: Names of rows, which are run in this order; empty means all.
         jobs: Processes that share the cells.
+        engine: local, or ray: each run is a task of Ray, on this or another machine.
+        address: Of a Ray cluster that runs already; None starts Ray on this machine.
+        cpus: Cores that Ray keeps for a run, which has as many threads.
         monitor: Receives notices and progress.
     """
+    by = engine_named(engine, workers=jobs, address=address)
     scales = [scale] if isinstance(scale, str) else scale
     cells = [cell for one in scales for cell in chosen_cells(targets, one, seeds, data, only)]
     monitor = monitor or Monitor()
     output.mkdir(parents=True, exist_ok=True)
     _describe_data(targets, output, root)
+    if by is not None:
+        return BenchRun(tuple(Work(cells, output, root, monitor).do_by(by, cpus)))
     if jobs > 1:
         _share(cells, output, root, jobs)
         monitor = Monitor()  # all is done: the rest only reads

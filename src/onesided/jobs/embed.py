@@ -12,17 +12,18 @@ from onesided.core.monitor import Monitor
 from onesided.data.problem.dataset import Selection
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.files import Found, find_images, listed_file
-from onesided.data.read.images import Decoded, decode_all
+from onesided.data.read.images import check_readable, decode_all, survey_images
 from onesided.data.read.picture import reading_up_to
 from onesided.data.read.vectors import ENDINGS
 from onesided.engine.train_config import choose_device
 from onesided.jobs.settings import PathLike
 from onesided.jobs.words import MOST_SKIPPED, skipped_lines
-from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
-from onesided.nets.standardise import Backbone
-from onesided.run.embed import fill_store, keys_of
+from onesided.nets.build import BackboneConfig
+from onesided.run.embed import fill_store, frozen_backbone, keys_of
+from onesided.run.embed_chunks import EmbeddingWork, embed_chunks, with_absolute_paths
 from onesided.run.folder import STORE
 from onesided.run.load import channel_statistics
+from onesided.run.ray_engine import RayEngine, engine_named
 from onesided.storage.atomic import replacing, replacing_by_name, write_text
 from onesided.storage.features import ROWS, FeatureStore, StoredRows
 from onesided.storage.lock import alone
@@ -61,6 +62,9 @@ def embed(
     largest_image: float | None = None,
     device: str = "auto",
     cache: PathLike | None = None,
+    engine: str = "local",
+    workers: int = 2,
+    address: str | None = None,
     monitor: Monitor | None = None,
 ) -> Embedded:
     """Compute the feature vector of every image by a frozen backbone; write them to a file.
@@ -85,27 +89,35 @@ def embed(
         device: auto, cpu or cuda.
         cache: Folder that keeps decoded images and features, for `fit --cache` too. Without one
             they are kept until the file is written.
+        engine: local, or ray for several processes and machines.
+        workers: Processes of Ray.
+        address: Of a Ray cluster that runs already; None starts Ray on this machine.
         monitor: Receives notices and progress.
     """
     output, monitor = Path(output), monitor or Monitor()
+    by = engine_named(engine, workers=workers, address=address)
+    if by is not None and device == "cuda":
+        raise ConfigError("--engine ray embeds on processors; leave out --device cuda.")
     _check_output(output)
     given = {"name": backbone, "freeze": True, **({"weights": str(weights)} if weights else {})}
     settings = BackboneConfig.from_settings(given, "backbone")
     settings.weights_file()  # or say what is missing, before anything is read
     partial = output.with_name(f"{output.name}.partial")
     keep = partial if cache is None else Path(cache)
+    job = _Job(Path(images), image_size, tolerate, keep, settings, monitor)
     busy = OnesidedError(f"Another command is writing {shown_path(output)}. Wait for it to end.")
     lock = output.with_name(f"{output.name}.lock")
     with alone(lock, otherwise=busy), reading_up_to(largest_image):
-        decoded = _decode(Path(images), image_size, tolerate, keep, monitor)
-        rows, words = _features(decoded, settings, device, keep / STORE, monitor)
-        names = tuple(map(printable, decoded.kept))
-        _write(output, names, rows)
-        if cache is None and partial.exists():
+        if by is None:
+            found = job.in_this_process(device)
+        else:
+            found = job.by_workers(by, partial, largest_image)
+        _write(output, found.names, found.rows)
+        if partial.exists() and (cache is None or by is not None):
             shutil.rmtree(partial)
-    for sentence in (*decoded.notices, *skipped_lines(decoded.skipped[:MOST_SKIPPED])):
+    for sentence in (*found.notices, *skipped_lines(found.skipped[:MOST_SKIPPED])):
         monitor.note(sentence)
-    return Embedded(output, names, rows.shape[1], decoded.skipped, words)
+    return Embedded(output, found.names, found.rows.shape[1], found.skipped, found.backbone)
 
 
 def _check_output(output: Path) -> None:
@@ -120,46 +132,84 @@ def _check_output(output: Path) -> None:
         library("pyarrow", "Writing a Parquet file")
 
 
-def _decode(
-    images: Path, image_size: int, tolerate: float, keep: Path, monitor: Monitor
-) -> Decoded:
-    found = _found(images)
-    with monitor.phase("reading") as phase:
-        return decode_all(
-            found,
-            size=(image_size, image_size) if image_size else None,
-            tolerate=tolerate,
-            what=shown_path(images),
-            progress=phase,
-            cache=DecodeCache(keep),
-        )
+@dataclass(frozen=True)
+class _Found:
+    """Features of all images that can be read, and what was found out about the files."""
+
+    names: tuple[str, ...]
+    rows: StoredRows
+    skipped: tuple[tuple[str, str], ...]
+    notices: tuple[str, ...]
+    backbone: str
 
 
-def _found(images: Path) -> list[Found]:
+@dataclass(frozen=True)
+class _Job:
+    """Images, the backbone, and the folder in which decoded images and features are kept."""
+
+    images: Path
+    image_size: int
+    tolerate: float
+    keep: Path
+    settings: BackboneConfig
+    monitor: Monitor
+
+    def in_this_process(self, device: str) -> _Found:
+        """Decode all images, then embed them."""
+        with self.monitor.phase("reading") as phase:
+            decoded = decode_all(
+                _files_of(self.images),
+                size=self._size(),
+                tolerate=self.tolerate,
+                what=shown_path(self.images),
+                progress=phase,
+                cache=DecodeCache(self.keep),
+            )
+        values = Selection(decoded.values, np.arange(len(decoded.values)))
+        embedder = frozen_backbone(self.settings, values.sample_shape, *channel_statistics(values))
+        words = self._tell_backbone(values.sample_shape)
+        store = FeatureStore(self.keep / STORE, embedder.identity(), embedder.width)
+        keys, where = keys_of(values), choose_device(device)  # type: ignore[arg-type]
+        with self.monitor.phase("embedding") as phase:
+            fill_store(store, embedder, values, keys, where, phase)
+        names = tuple(map(printable, decoded.kept))
+        return _Found(names, store.rows(keys), decoded.skipped, decoded.notices, words)
+
+    def by_workers(self, engine: RayEngine, folder: Path, largest_image: float | None) -> _Found:
+        """Read the headers here, and let workers of Ray decode and embed chunks of images."""
+        files, what = _files_of(self.images), shown_path(self.images)
+        with self.monitor.phase("reading headers") as phase:
+            survey = survey_images(
+                files, size=self._size(), tolerate=self.tolerate, what=what, progress=phase
+            )
+        shape, store = survey.shape[1:], (self.keep / STORE).resolve()
+        work = EmbeddingWork(with_absolute_paths(self.settings), shape, store, largest_image)
+        words = self._tell_backbone(shape)
+        with self.monitor.phase("embedding") as phase:
+            done = embed_chunks(engine, work, files, survey, folder, phase)
+        notices = survey.notices_after(done.outcomes)
+        read = list(zip(files, survey.all(done.outcomes), strict=True))
+        skipped = tuple((file.name, outcome.reason) for file, outcome in read if outcome.reason)
+        check_readable(what, len(files), skipped, self.tolerate)
+        names = tuple(printable(file.name) for file, outcome in read if not outcome.reason)
+        return _Found(names, done.rows, skipped, notices, words)
+
+    def _size(self) -> tuple[int, int] | None:
+        return (self.image_size, self.image_size) if self.image_size else None
+
+    def _tell_backbone(self, shape: tuple[int, ...]) -> str:
+        words = self.settings.in_words(shape).removesuffix(", frozen under a head")
+        self.monitor.note(f"Features are those of {words}.")
+        return words
+
+
+def _files_of(images: Path) -> list[Found]:
     if images.is_dir():
         return find_images(images)
     if not images.is_file():
         raise DataNotFound(f"There is no folder {shown_path(images)}. Check its name.")
     table = open_table(images, needed="path")
     return [listed_file(table, row)[0] for row in table.rows()]
-
-
-def _features(
-    decoded: Decoded, settings: BackboneConfig, device: str, folder: Path, monitor: Monitor
-) -> tuple[StoredRows, str]:
-    """Return the features of all images, and the backbone in words."""
-    values = Selection(decoded.values, np.arange(len(decoded.values)))
-    mean, std = channel_statistics(values)
-    embedder: Backbone = build_backbone(settings, values.sample_shape, mean, std)
-    load_initial_weights(settings, embedder)
-    embedder.requires_grad_(False).eval()
-    words = settings.in_words(values.sample_shape).removesuffix(", frozen under a head")
-    monitor.note(f"Features are those of {words}.")
-    store, keys = FeatureStore(folder, embedder.identity(), embedder.width), keys_of(values)
-    where = choose_device(device)  # type: ignore[arg-type]
-    with monitor.phase("embedding") as phase:
-        fill_store(store, embedder, values, keys, where, phase)
-    return store.rows(keys), words
 
 
 def _write(output: Path, names: tuple[str, ...], rows: StoredRows) -> None:

@@ -35,6 +35,7 @@ from onesided.run.config import ChipsConfig, check_prior, storable
 from onesided.run.folder import CHIPS, check_place, working_in
 from onesided.run.presets import plan_run
 from onesided.run.prior import PriorUsed
+from onesided.run.ray_engine import RayEngine, engine_named
 from onesided.storage.lock import alone
 from onesided.storage.together import settle, together
 
@@ -104,6 +105,9 @@ def map_buildings(
     basemap: str | None = None,
     page_megabytes: float = PAGE_MEGABYTES,
     overwrite: bool = False,
+    engine: str = "local",
+    workers: int = 2,
+    address: str | None = None,
     monitor: Monitor | None = None,
 ) -> MapResult | RegionResult:
     """Score every building of a place from a few that are marked as damaged.
@@ -157,8 +161,13 @@ def map_buildings(
         basemap: A map from the network that the page offers, switched off: osm or an address.
         page_megabytes: Room for sharp images beside map.html.
         overwrite: Replace another run in the run folder.
+        engine: local, or ray: several processes and machines score the pieces of a region.
+        workers: Processes of Ray.
+        address: Of a Ray cluster that runs already; None starts Ray on this machine.
         monitor: Receives notices and progress.
     """
+    by = engine_named(engine, workers=workers, address=address)
+    region = _or_by(by, region)
     asked = MapRequest(
         output=storable(str(output)),
         image=words_of(image),
@@ -208,6 +217,7 @@ def map_buildings(
         run=run_of(Path(output)) if run is None else Path(run),
         model=model,
         part=part,
+        engine=by,
         overwrite=overwrite,
         monitor=monitor or Monitor(),
     )
@@ -226,6 +236,7 @@ def map_settings(
     run: Path,
     model: Path | None = None,
     part: str | None = None,
+    engine: RayEngine | None = None,
     overwrite: bool = False,
     monitor: Monitor,
 ) -> MapResult | RegionResult:
@@ -251,6 +262,7 @@ def map_settings(
                 truth=read_truth(test) if test else None,
                 stack=stack,
                 monitor=monitor,
+                engine=engine,
             ).map(
                 given,
                 preset=preset,
@@ -276,13 +288,22 @@ def map_settings(
         return job.map_by_model(model, given.get("prior"))
 
 
+def _or_by(engine: RayEngine | None, region: bool | None) -> bool | None:
+    """Return whether pieces are asked for: what Ray scores are pieces."""
+    if engine is None:
+        return region
+    if region is False:
+        raise ConfigError("--engine ray scores pieces of a region; leave out --no-region.")
+    return True
+
+
 def in_pieces(
     sources: MapSources, part: str | None, wanted: Wanted, *, region: bool | None
 ) -> bool:
     """Return whether the map is made in pieces: asked for, or too many buildings for memory."""
     if sources.footprints is None or is_event(sources.footprints):
         if part is not None or region:
-            raise ConfigError("--part and --region take --image and --footprints.")
+            raise ConfigError("--part, --region and --engine ray take --image and --footprints.")
         return False
     further = wanted.formats or wanted.cells is not None or wanted.areas is not None
     if part is not None or region or further or wanted.output.suffix.lower() in ONLY_IN_PIECES:

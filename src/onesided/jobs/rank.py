@@ -11,9 +11,8 @@ from onesided.jobs.words import MOST_SKIPPED, count, skipped_lines
 from onesided.report.ranking import write_ranking_page
 from onesided.run.folder import MANIFEST, OURS, working_in
 from onesided.run.rank import Ranking, alarm_of, rank_items
-from onesided.run.ray_engine import RayEngine
+from onesided.run.ray_engine import engine_named
 from onesided.storage.names import printable
-from onesided.storage.optional import library
 
 ON_PAGE = 64
 """Thumbnails on the page; they keep it below 3 MB."""
@@ -97,18 +96,6 @@ def rank(
     if alarm:
         monitor.warn(alarm)
     return ranking
-
-
-def engine_named(engine: str, *, workers: int, address: str | None) -> RayEngine | None:
-    """Return the engine of a name; None is this process."""
-    if engine not in ("local", "ray"):
-        raise ConfigError(f"engine is {engine}; expected local or ray.")
-    if engine == "local" and address is not None:
-        raise ConfigError("--address is that of a Ray cluster; add --engine ray.")
-    if engine == "local":
-        return None
-    library("ray.data", "The engine ray")
-    return RayEngine(workers, address)
 
 
 def in_words(ranking: Ranking) -> str:

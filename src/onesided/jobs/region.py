@@ -8,7 +8,7 @@ pieces can be scored on each of several machines; `merge_region` makes one map o
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from onesided.geo.input.coordinates import WGS84, system
 from onesided.geo.input.footprint_stream import streamed_footprints
 from onesided.geo.input.footprints import Buildings
 from onesided.geo.input.image import Stretch
-from onesided.geo.input.imagery import find_imagery
+from onesided.geo.input.imagery import Imagery, find_imagery, with_absolute_paths
 from onesided.geo.input.positives import read_truth
 from onesided.geo.output.areas import Areas, Rates, grid_cells, named_areas, write_areas
 from onesided.geo.output.basemap import Basemap
@@ -48,7 +48,14 @@ from onesided.geo.scene.halving import middles
 from onesided.geo.scene.holdout import check_enough
 from onesided.geo.scene.pieces import DIVISION, Division, divide, read_division
 from onesided.geo.scene.region_marks import region_marks, training_sample
-from onesided.geo.scene.scoring import SCORES, Scoring, read_scores
+from onesided.geo.scene.scoring import (
+    SCORES,
+    PieceTask,
+    Scoring,
+    read_scores,
+    score_piece,
+    scoring_by,
+)
 from onesided.geo.scene.shift import parse_shift, shift_warning
 from onesided.geo.scene.sources import MapSources, MarkedScene, imagery_warnings
 from onesided.jobs.fit import check_before_reading
@@ -60,8 +67,10 @@ from onesided.run.config import ChipsConfig
 from onesided.run.folder import CHIPS, REGION, Place, check_place, make_folder, working_in
 from onesided.run.presets import Plan, plan_run
 from onesided.run.prior import PriorUsed
+from onesided.run.ray_engine import RayEngine
 from onesided.storage.atomic import read_json, replacing, write_json, write_text
 from onesided.storage.own_file import read_arrays
+from onesided.storage.progress import Progress
 from onesided.storage.together import settle
 
 FACTS, MARKS = "region.json", "marks.npz"
@@ -152,6 +161,7 @@ class Region:
     truth: Mapping[str, int] | None
     stack: ExitStack
     monitor: Monitor
+    engine: RayEngine | None = None
 
     def map(
         self,
@@ -226,10 +236,13 @@ class Region:
             )
 
     def _images(self, stretches: Sequence[Stretch]) -> list[SceneImage]:
-        images = [image for image in (self.sources.pre, self.sources.image) if image is not None]
+        images = self._sources_of_images()
         return open_images(
             self.stack, images, given_system=self.sources.image_crs, stretches=stretches
         )
+
+    def _sources_of_images(self) -> list[Path | Imagery]:
+        return [image for image in (self.sources.pre, self.sources.image) if image is not None]
 
     def _images_for(self, model: Path) -> list[SceneImage]:
         """Open the images as a model needs them; refuse those whose bands are others."""
@@ -284,18 +297,10 @@ class Region:
         facts: Mapping[str, Any],
         part: tuple[int, int] | None,
     ) -> RegionResult:
-        predictor, description = load_model(model)
         cutting = read_cutting(model)
-        scoring = Scoring(
-            division=division,
-            images=images,
-            predictor=predictor,
-            model=model,
-            folder=self.folder / REGION / SCORES,
-            size=description.sample_shape[-1],
-            margin=cutting.margin if cutting else self.sources.margin,
-            shift=self.sources.shift,
-        )
+        margin = cutting.margin if cutting else self.sources.margin
+        scoring = scoring_by(model, self.folder / REGION, images, margin, self.sources.shift)
+        predictor = scoring.predictor
         curve = None if facts["unseen"] else predictor.calibration
         decided = {
             "threshold": predictor.threshold,
@@ -313,7 +318,7 @@ class Region:
             )
         wanted = range(division.pieces) if part is None else division.of_part(part)
         with self.monitor.phase("scoring pieces of the region") as phase:
-            scoring.run(wanted, phase)
+            self._score_pieces(scoring, wanted, phase)
         if part is not None:
             self.monitor.note(f"Scored {len(wanted)} of {division.pieces} pieces.")
             return RegionResult(None, None, tuple(facts["warnings"]), (), self.folder)
@@ -325,6 +330,27 @@ class Region:
             locked=True,
             images=RegionImages(images, self.sources.shift, self.wanted.page_megabytes),
         )
+
+    def _score_pieces(self, scoring: Scoring, wanted: Sequence[int], progress: Progress) -> None:
+        """Score the pieces that are not scored yet, here or by workers of Ray."""
+        if self.engine is None:
+            scoring.run(wanted, progress)
+            return
+        task = PieceTask(
+            number=0,
+            region=(self.folder / REGION).resolve(),
+            images=tuple(with_absolute_paths(image) for image in self._sources_of_images()),
+            given_system=self.sources.image_crs,
+            stretches=tuple(image.stretch for image in scoring.images),
+            model=scoring.model.resolve(),
+            margin=scoring.margin,
+            shift=scoring.shift,
+        )
+        left = scoring.left(wanted)
+        tasks = [replace(task, number=number) for number in left]
+        scored = self.engine.results(score_piece, tasks)
+        for done, _ in enumerate(scored, start=len(wanted) - len(left) + 1):
+            progress(done, len(wanted))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from onesided.engine.sweep import features_of
 from onesided.engine.train_config import choose_device
 from onesided.nets.build import BackboneConfig, build_backbone, load_initial_weights
 from onesided.nets.sentences import SentenceEncoder
-from onesided.nets.standardise import Backbone
+from onesided.nets.standardise import Backbone, Numbers
 from onesided.run.load import LoadedData, channel_statistics
 from onesided.run.problem import Problem
 from onesided.storage.features import FeatureStore, RowsWithViews, StoredRows, key_of
@@ -121,7 +121,14 @@ def build_embedder(backbone: BackboneConfig, loaded: LoadedData) -> Backbone:
             f"A frozen backbone takes images, and this data are vectors of {shape[0]} numbers. "
             "Leave out --freeze."
         )
-    embedder = build_backbone(backbone, shape, loaded.mean, loaded.std)
+    return frozen_backbone(backbone, shape, loaded.mean, loaded.std)
+
+
+def frozen_backbone(
+    backbone: BackboneConfig, shape: Sequence[int], mean: Numbers, std: Numbers
+) -> Backbone:
+    """Return a backbone with its weights, which are not to be changed any more."""
+    embedder = build_backbone(backbone, shape, mean, std)
     load_initial_weights(backbone, embedder)
     return embedder.requires_grad_(False).eval()
 

@@ -35,7 +35,7 @@ from onesided.metrics.stored import degenerate_reason
 from onesided.run.columns import columns_of, numbers_of
 from onesided.run.folder import RESULT, read_result
 from onesided.run.opened import Opened, open_model
-from onesided.run.ray_engine import RayEngine, Work
+from onesided.run.ray_engine import Listed, RayEngine
 from onesided.storage.atomic import replacing
 from onesided.storage.journal import Journal
 from onesided.storage.lock import alone
@@ -351,6 +351,20 @@ def entry_of(chunk: ItemChunk, model: Opened) -> dict[str, Any]:
     return entry if counts is None else {**entry, "counts": counts.tolist()}
 
 
+@dataclass(frozen=True)
+class ScoringWork:
+    """What a worker of Ray does for a ranking: it opens model and items, and scores chunks."""
+
+    run: Path
+    items: Path
+
+    def open(self) -> Callable[[list[bytes]], dict[str, Any]]:
+        """Return what scores a chunk."""
+        model = open_model(self.run, threads=1)
+        items = items_for(self.items, model)
+        return lambda records: entry_of(items.read(records), model)
+
+
 def _score_rest_by(
     engine: RayEngine,
     partial: PartialScores,
@@ -366,9 +380,12 @@ def _score_rest_by(
         notify(f"Resuming after {scored} of {partial.count} items, scored by a stopped command.")
     listing = partial.folder / _LISTING
     offsets = list(islice(record_offsets(listing, partial.chunk), done, None))
-    work = Work(run.resolve(), path.resolve(), listing.resolve(), partial.chunk)
+    work, listed = (
+        ScoringWork(run.resolve(), path.resolve()),
+        Listed(listing, partial.chunk, offsets),
+    )
     with partial.journal.writing() as append:
-        for number, entry in enumerate(engine.scored(work, offsets), start=done + 1):
+        for number, entry in enumerate(engine.entries(work, listed), start=done + 1):
             append(entry)
             if progress:
                 progress(min(number * partial.chunk, partial.count), partial.count)

@@ -1,19 +1,28 @@
-"""Scores by Ray: workers on this machine or on a cluster read, decode and score chunks of items.
+"""Ray as the engine: the one place that starts it, gives it work, and words its errors.
 
-The driver lists the items once, as one process does, and keeps the scores in the same journal, in
-the same order. So a stopped command is resumed by either engine, and the ranking is the same. A
-chunk whose worker dies is given to another one.
+All work is tasks of Ray, each of which may end in any order and on any machine (`results`): a piece
+of a map, a run of a benchmark. Chunks of a long listing are tasks too, whose entries come back in
+order (`entries`), so the driver keeps them in the same journal as one process. Either way the
+driver plans and finishes as one process does, so a stopped command is resumed by either engine. A
+task whose worker or node dies is given to another one.
 
-Workers open model and items by their paths: on a cluster both, and the output's folder, lie on a
-disk that all machines see.
+Tasks and not Ray Data, which starts three processes of its own before the first item, and brings
+nothing that a task lacks: a worker opens its model once either way.
+
+Workers open inputs and outputs by their paths: on a cluster they lie on a disk that all machines
+see.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import socket
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol, TypeVar
 
 from onesided.core.errors import ConfigError, OnesidedError, first_line
 from onesided.storage.optional import library
@@ -21,24 +30,41 @@ from onesided.storage.sorting import read_records
 
 OBJECT_STORE = 100 * 2**20
 """Bytes that Ray may keep of results on this machine: a chunk of scores is a few thousand."""
+RETRIES = 5
+"""How often a task may lose its worker. One that always does would else be tried for ever."""
+PATIENCE = 20.0
+"""Seconds that a cluster may take to accept a connection."""
+SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0"}
+"""Variables by which Ray is set, where the user has not set them: it would tell its makers that it
+was started."""
+ENGINES = ("local", "ray")
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+
+
+class ChunkWork(Hashable, Protocol):
+    """Work on chunks of a listing: a frozen dataclass, of which every worker gets a copy."""
+
+    def open(self) -> "Callable[[list[bytes]], Mapping[str, Any]]":
+        """Open what the work needs; return what makes an entry of a chunk's records."""
+        ...
 
 
 @dataclass(frozen=True)
-class Work:
-    """What every worker needs to know: model, items, their listing, and the length of a chunk."""
+class Listed:
+    """A listing on disk, the length of a chunk, and where the chunks to do begin in it."""
 
-    run: Path
-    items: Path
-    listing: Path
+    path: Path
     chunk: int
+    offsets: Sequence[int]
 
 
 @dataclass(frozen=True)
 class RayEngine:
-    """Ray as the engine of a ranking.
+    """Ray as the engine of a job.
 
     Attributes:
-        workers: How many processes score; each has a core.
+        workers: How many processes work at a time.
         address: Of a cluster that runs already, or auto; None starts Ray on this machine.
     """
 
@@ -49,82 +75,145 @@ class RayEngine:
         if not 1 <= self.workers <= 10_000:
             raise ConfigError(f"workers is {self.workers}; expected a number from 1 to 10000.")
 
-    def scored(self, work: Work, offsets: Sequence[int]) -> Iterator[Mapping[str, Any]]:
-        """Yield the journal's entry of each chunk that begins at one of these places, in order."""
-        if not offsets:
+    def entries(self, work: ChunkWork, listed: Listed) -> Iterator[Mapping[str, Any]]:
+        """Yield the entry of each chunk, in order."""
+        path, chunk = listed.path.resolve(), listed.chunk
+        tasks = [_ChunkTask(work, path, chunk, offset) for offset in listed.offsets]
+        # Entries that come before their turn wait here: while a chunk is done again because its
+        # node died, that is some ten kilobytes for each chunk that others finish.
+        early: dict[int, Mapping[str, Any]] = {}
+        turns = iter(listed.offsets)
+        turn = next(turns, None)
+        for task, entry in self.results(_entry_of, tasks):
+            early[task.offset] = entry
+            while turn in early:
+                yield early.pop(turn)
+                turn = next(turns, None)
+
+    def results(
+        self, function: Callable[[_Task], _Result], tasks: Sequence[_Task], *, cpus: int = 1
+    ) -> Iterator[tuple[_Task, _Result]]:
+        """Yield each task with the function's result, as they end.
+
+        Args:
+            function: Of a module, since workers import it. Done twice it must give the same: a
+                task whose worker dies is given to another one.
+            tasks: What it is given, one by one.
+            cpus: Cores that Ray keeps for each of them.
+        """
+        if not tasks:
             return
-        ray = library("ray", "The engine ray")
-        data = library("ray.data", "The engine ray")
+        with self._running(cpus=cpus) as ray:
+            remote = ray.remote(num_cpus=cpus, max_retries=RETRIES)(function)
+            left, running = iter(tasks), dict[Any, _Task]()
+            # No more than there are workers: a cluster may have more cores than are asked for.
+            for task in islice(left, self.workers):
+                running[remote.remote(task)] = task
+            while running:
+                (done,), _ = ray.wait(list(running), num_returns=1)
+                task, result = running.pop(done), ray.get(done)
+                for following in islice(left, 1):
+                    running[remote.remote(following)] = following
+                yield task, result
+
+    @contextmanager
+    def _running(self, *, cpus: int) -> Iterator[Any]:
+        """Give Ray, started where it was not; word its errors."""
+        ray = ray_library()
         started = not ray.is_initialized()
         if started:
-            self._start(ray)
+            self._start(ray, cpus)
         try:
-            context = data.DataContext.get_current()
-            context.execution_options.preserve_order = True
-            context.enable_progress_bars = False
-            context.max_errored_blocks = 0
-            chunks = [{"offset": offset} for offset in offsets]
-            blocks = min(len(chunks), 4 * self.workers + len(chunks) // 8)
-            found = data.from_items(chunks, override_num_blocks=blocks).map_batches(
-                _Scorer,
-                fn_constructor_args=(work,),
-                batch_size=1,
-                num_cpus=1,
-                concurrency=min(self.workers, len(chunks)),
-            )
-            try:
-                for row in found.iter_rows():
-                    yield json.loads(row["entry"])
-            except ray.exceptions.RayError as error:
-                raise OnesidedError(
-                    f"Ray could not score all items ({_cause(error)}). Scores so far are kept; the "
-                    "same command resumes."
-                ) from None
+            yield ray
+        except ray.exceptions.RayError as error:
+            raise _in_words(error) from None
         finally:
             if started:
                 ray.shutdown()
 
-    def _start(self, ray: Any) -> None:  # noqa: ANN401 - a library
+    def _start(self, ray: Any, cpus: int) -> None:  # noqa: ANN401 - a library
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-        if self.address is not None:
-            try:
+        try:
+            if self.address is not None:
+                _check_listening(self.address)
                 ray.init(address=self.address, **quiet)
-            except (ConnectionError, ValueError, RuntimeError) as error:
-                raise ConfigError(
-                    f"There is no Ray cluster at {self.address} ({first_line(error)}). Start one "
-                    "with ray start --head, or leave out --address."
+                return
+            ray.init(
+                num_cpus=self.workers * cpus,
+                object_store_memory=OBJECT_STORE,
+                include_dashboard=False,
+                **quiet,
+            )
+        except (
+            Exception
+        ) as error:  # a plain one, where its own processes are late on a busy machine
+            if self.address is None:
+                raise OnesidedError(
+                    f"Ray could not be started on this machine ({first_line(error)}). Give the "
+                    "same command again, or leave out --engine."
                 ) from None
-            return
-        ray.init(
-            num_cpus=self.workers,
-            object_store_memory=OBJECT_STORE,
-            include_dashboard=False,
-            **quiet,
-        )
+            raise ConfigError(
+                f"There is no Ray cluster at {self.address} that lets this command in "
+                f"({first_line(error)}). Start one with ray start --head, pass on its token if it "
+                "asks for one, or leave out --address."
+            ) from None
 
 
-class _Scorer:
-    """A worker: opens model and items once, then scores chunks."""
-
-    def __init__(self, work: Work) -> None:
-        # Here, not above: run.rank imports this module.
-        from onesided.run.opened import open_model
-        from onesided.run.rank import entry_of, items_for
-
-        self.work = work
-        self.model = open_model(work.run, threads=1)
-        self.items = items_for(work.items, self.model)
-        self.entry_of = entry_of
-
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[str]]:
-        entries = []
-        for offset in batch["offset"]:
-            records = list(islice(read_records(self.work.listing, int(offset)), self.work.chunk))
-            entries.append(json.dumps(self.entry_of(self.items.read(records), self.model)))
-        return {"entry": entries}
+def _check_listening(address: str) -> None:
+    """Raise OSError where nobody listens at an address; Ray itself would try for many minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
 
 
-def _cause(error: BaseException) -> str:
-    """Return the last line of an error that went through several processes."""
+def engine_named(engine: str, *, workers: int, address: str | None) -> RayEngine | None:
+    """Return the engine of a name; None is this process."""
+    if engine not in ENGINES:
+        raise ConfigError(f"engine is {engine}; expected {' or '.join(ENGINES)}.")
+    if engine == "local" and address is not None:
+        raise ConfigError("--address is that of a Ray cluster; add --engine ray.")
+    if engine == "local":
+        return None
+    ray_library()  # or say how to install it, before anything is read
+    return RayEngine(workers, address)
+
+
+def ray_library() -> ModuleType:
+    """Return Ray, set as `SETTINGS` says: it reads them when it is imported."""
+    os.environ.update({name: os.environ.get(name, ours) for name, ours in SETTINGS.items()})
+    return library("ray", "The engine ray")
+
+
+@dataclass(frozen=True)
+class _ChunkTask:
+    """A chunk that begins at a place of a listing, and what is to be done with it."""
+
+    work: ChunkWork
+    listing: Path
+    chunk: int
+    offset: int
+
+
+def _entry_of(task: _ChunkTask) -> Mapping[str, Any]:
+    return _opened(task.work)(list(islice(read_records(task.listing, task.offset), task.chunk)))
+
+
+@lru_cache(maxsize=1)
+def _opened(work: ChunkWork) -> Callable[[list[bytes]], Mapping[str, Any]]:
+    """Open what the work needs once in a process, for its first chunk."""
+    return work.open()
+
+
+def _in_words(error: BaseException) -> OnesidedError:
+    """Return what to tell about an error of Ray; bad input keeps its own sentence."""
+    cause: BaseException | None = getattr(error, "cause", None)
+    while cause is not None and not isinstance(cause, OnesidedError):
+        cause = cause.__cause__
+    if cause is not None:
+        return cause
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else type(error).__name__
+    last = lines[-1][:300] if lines else type(error).__name__
+    return OnesidedError(
+        f"Ray could not do all of the work ({last}). What is done is kept; the same command "
+        "resumes."
+    )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
@@ -60,6 +61,82 @@ class Decoded:
     copies: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class Survey:
+    """What the headers of some files say.
+
+    Attributes:
+        headers: By row, of the files that can be opened.
+        unreadable: By row, why the others cannot.
+        shape: Of the array of all that can be opened.
+        notices: What a person should know, in sentences.
+    """
+
+    headers: Mapping[int, Header]
+    unreadable: Mapping[int, str]
+    shape: tuple[int, int, int, int]
+    notices: tuple[str, ...]
+
+    def all(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """Return the outcome of every file from those of the files that can be opened."""
+        read = dict(zip(self.headers, outcomes, strict=True))
+        read |= {row: Outcome(reason=reason) for row, reason in self.unreadable.items()}
+        return [read[row] for row in range(len(read))]
+
+    def notices_after(self, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+        """Return all notices once the files that can be opened are decoded.
+
+        Files of which all are nearly black are refused.
+        """
+        _check_brightness([one.brightest for one in outcomes if not one.reason])
+        read = zip(self.headers.values(), outcomes, strict=True)
+        deep = [one.brightest for header, one in read if header.is_deep and not one.reason]
+        return self.notices + _notice_of_darkness(deep)
+
+
+def survey_images(
+    found: Sequence[Found],
+    *,
+    size: Size = None,
+    tolerate: float = 0.05,
+    what: str = "the list of images",
+    progress: Progress | None = None,
+) -> Survey:
+    """Read the headers of files, and choose the size and channels of their array from them.
+
+    The arguments are those of `decode_all`, which does the same and decodes.
+    """
+    with _reading(len(found), progress=progress) as each:
+        return _surveyed(found, each, channels=None, size=size, tolerate=tolerate, what=what)
+
+
+def decode_surveyed(
+    files: Sequence[Path], shape: Sequence[int]
+) -> tuple[UInt8[np.ndarray, "n channels height width"], list[Outcome]]:
+    """Return the pixels of those files that can be read, and the outcome of every file.
+
+    They are some of the files of a survey, and `shape` is that of one image. One thread decodes:
+    several processes do this at a time.
+    """
+    channels, height, width = shape
+    found = [Found(file, "") for file in files]
+    outcomes, pixels = list[Outcome](), list[np.ndarray]()
+    with _reading(len(files), workers=1) as each:
+        loaded = each(
+            found,
+            range(len(found)),
+            lambda file: decode(file.path, channels=channels, size=(height, width)),
+        )
+        for _, one in loaded:
+            if isinstance(one, Unreadable):
+                outcomes.append(Outcome(reason=one.reason))
+            else:
+                outcomes.append(Outcome(brightest=int(one.max())))
+                pixels.append(one)
+    values = np.stack(pixels) if pixels else np.empty((0, *shape), np.uint8)
+    return values, outcomes
+
+
 def decode_all(
     found: Sequence[Found],
     *,
@@ -103,15 +180,10 @@ def decode_all(
     if stored is None:
         openings = 2 * len(found) + len(_after_others(known))
         with _reading(len(found), openings, progress, workers) as each:
-            headers, reasons = _survey(found, each)
-            check_readable(
-                what, len(found), [(found[row].name, reasons[row]) for row in reasons], tolerate
+            survey = _surveyed(
+                found, each, channels=channels, size=size, tolerate=tolerate, what=what
             )
-            count, notices = _agree_on_channels(found, headers, channels, what)
-            if not isinstance(size, tuple):
-                shapes = [(header.height, header.width) for header in headers.values()]
-                size = choose_size(shapes, SIDES[-1] if size is None else size)
-            job = _Job(found, known, headers, reasons, (len(headers), count, *size), notices)
+            job = _Job(found, known, survey)
             stored = job.store(each, entry)
     decoded = _decoded(found, stored)
     check_readable(what, len(found), decoded.skipped, tolerate)
@@ -336,18 +408,16 @@ class _Job:
 
     found: Sequence[Found]
     known: Sequence[bool] | None
-    headers: Mapping[int, Header]
-    unreadable: Mapping[int, str]
-    shape: tuple[int, ...]
-    notices: tuple[str, ...]
+    survey: Survey
 
     def store(self, each: _Each, entry: CacheEntry | None) -> Stored:
         """Decode into memory, or into the cache where that is worth a file."""
-        if entry is None or math.prod(self.shape) < caches.WORTH_A_FILE:
-            memory = _Memory(self.shape)
+        survey = self.survey
+        if entry is None or math.prod(survey.shape) < caches.WORTH_A_FILE:
+            memory = _Memory(survey.shape)
             notices = self._fill(memory, each)
-            return Stored(memory.values[: memory.rows], self._all(memory.outcomes), notices)
-        with entry.writing(self.shape, self.unreadable) as writer:
+            return Stored(memory.values[: memory.rows], survey.all(memory.outcomes), notices)
+        with entry.writing(survey.shape, survey.unreadable) as writer:
             if writer is not None:
                 writer.conclude(self._fill(writer, each))
         stored = entry.load()
@@ -357,13 +427,13 @@ class _Job:
 
     def _fill(self, store: _Memory | Writer, each: _Each) -> tuple[str, ...]:
         """Decode what is not stored yet; return notices about all of it."""
-        channels, height, width = self.shape[1:]
+        channels, height, width = self.survey.shape[1:]
 
         def load(file: Found) -> tuple[np.ndarray, str]:
             pixels = decode(file.path, channels=channels, size=(height, width))
             return pixels, hashlib.sha256(pixels.tobytes()).hexdigest()
 
-        done, rows = len(store.outcomes), [*self.headers]
+        done, rows = len(store.outcomes), [*self.survey.headers]
         each.done += done
         digests = self._later_digests(each, load)
         for row, outcome in zip(rows, store.outcomes[:done], strict=False):
@@ -379,10 +449,7 @@ class _Job:
             is_copy = digest in digests and not self._is_known(row)
             outcome = Outcome(digest, is_copy=is_copy, brightest=int(pixels.max()))
             store.add(outcome, None if is_copy else pixels)
-        _check_brightness([one.brightest for one in store.outcomes if not one.reason])
-        read = zip(self.headers.values(), store.outcomes, strict=True)
-        deep = [one.brightest for header, one in read if header.is_deep and not one.reason]
-        return self.notices + _notice_of_darkness(deep)
+        return self.survey.notices_after(store.outcomes)
 
     def _is_known(self, row: int) -> bool:
         """Whether a file counts as known; where nobody said, all do, and none is a copy."""
@@ -392,15 +459,9 @@ class _Job:
         self, each: _Each, load: Callable[[Found], tuple[np.ndarray, str]]
     ) -> set[str]:
         """Decode known files that come after others, once more: copies of them come before them."""
-        rows = [row for row in _after_others(self.known) if row in self.headers]
+        rows = [row for row in _after_others(self.known) if row in self.survey.headers]
         loads = (loaded for _, loaded in each(self.found, rows, load))
         return {loaded[1] for loaded in loads if not isinstance(loaded, Unreadable)}
-
-    def _all(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """Return the outcome of every file, with those that could not be opened."""
-        read = dict(zip(self.headers, outcomes, strict=True))
-        read |= {row: Outcome(reason=reason) for row, reason in self.unreadable.items()}
-        return [read[row] for row in range(len(self.found))]
 
 
 def _after_others(known: Sequence[bool] | None) -> list[int]:
@@ -425,7 +486,25 @@ def _decoded(found: Sequence[Found], stored: Stored) -> Decoded:
     )
 
 
-def _survey(found: Sequence[Found], each: _Each) -> tuple[dict[int, Header], dict[int, str]]:
+def _surveyed(
+    found: Sequence[Found],
+    each: _Each,
+    *,
+    channels: int | None,
+    size: Size,
+    tolerate: float,
+    what: str,
+) -> Survey:
+    headers, reasons = _read_headers(found, each)
+    check_readable(what, len(found), [(found[row].name, reasons[row]) for row in reasons], tolerate)
+    count, notices = _agree_on_channels(found, headers, channels, what)
+    if not isinstance(size, tuple):
+        shapes = [(header.height, header.width) for header in headers.values()]
+        size = choose_size(shapes, SIDES[-1] if size is None else size)
+    return Survey(headers, reasons, (len(headers), count, *size), notices)
+
+
+def _read_headers(found: Sequence[Found], each: _Each) -> tuple[dict[int, Header], dict[int, str]]:
     headers: dict[int, Header] = {}
     reasons: dict[int, str] = {}
     kinds: dict[Header, Header] = {}  # a folder's images are mostly alike: each kind is kept once

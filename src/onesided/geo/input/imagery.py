@@ -5,10 +5,11 @@ overlap, the later date lies on top, or the later one in the given order where d
 """
 
 import json
+import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -88,6 +89,14 @@ class Imagery:
             else:
                 facts.append(file)
         return facts
+
+
+def with_absolute_paths(image: Path | Imagery) -> Path | Imagery:
+    """Return an image as a process in another folder finds it."""
+    if isinstance(image, Path):
+        return image.resolve()
+    files = tuple(os.path.abspath(file) if Path(file).is_file() else file for file in image.files)
+    return replace(image, files=files)
 
 
 def find_imagery(given: Sequence[str | Path], flag: str) -> Path | Imagery:

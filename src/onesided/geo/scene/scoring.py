@@ -6,18 +6,28 @@ others; commands on several machines do different pieces.
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float64, Int64
 
 from onesided.core.errors import CheckpointError, DataError
-from onesided.engine.model_file import DESCRIPTION, WEIGHTS
+from onesided.engine.model_file import DESCRIPTION, WEIGHTS, load_model
 from onesided.engine.predict import Predictor
+from onesided.geo.input.image import Stretch
+from onesided.geo.input.imagery import Imagery
 from onesided.geo.scene.chips import RULES, file_identity
-from onesided.geo.scene.footprint_scene import FootprintScene, SceneImage, outlined_scene
-from onesided.geo.scene.pieces import Division
+from onesided.geo.scene.footprint_scene import (
+    FootprintScene,
+    SceneImage,
+    open_images,
+    outlined_scene,
+)
+from onesided.geo.scene.pieces import Division, read_division
 from onesided.storage.atomic import replacing
 from onesided.storage.own_file import read_arrays
 from onesided.storage.progress import Progress
@@ -68,8 +78,9 @@ class Scoring:
     margin: float
     shift: tuple[float, float] = (0.0, 0.0)
 
+    @cached_property
     def identity(self) -> str:
-        """Return a hash of the buildings, the images and the model."""
+        """A hash of the buildings, the images and the model."""
         images = [
             [file_identity(each.image.path), each.stretch.low, each.stretch.high]
             for each in self.images
@@ -81,24 +92,34 @@ class Scoring:
             digest.update(path.read_bytes() if path.is_file() else b"")
         return digest.hexdigest()
 
-    def run(self, pieces: Iterable[int], progress: Progress | None = None) -> None:
+    def path(self, number: int) -> Path:
+        """Return the file of a piece's scores."""
+        return self.folder / f"{number:05d}.npz"
+
+    def left(self, pieces: Iterable[int]) -> list[int]:
+        """Return those of some pieces that are not scored yet."""
+        return [one for one in pieces if not _is_scored(self.path(one), self.identity)]
+
+    def run(self, pieces: Sequence[int], progress: Progress | None = None) -> None:
         """Score the pieces that are not scored yet."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        identity, wanted = self.identity(), list(pieces)
-        for done, number in enumerate(wanted, start=1):
-            path = self.folder / f"{number:05d}.npz"
-            if not path.is_file() or str(read_arrays(path).get("identity")) != identity:
-                found = self._piece(number)
-                with replacing(path) as file:
-                    np.savez(
-                        file,
-                        identity=np.array(identity),
-                        numbers=found.numbers,
-                        scores=found.scores,
-                        reasons=found.reasons,
-                    )
+        left = self.left(pieces)
+        for done, number in enumerate(left, start=len(pieces) - len(left) + 1):
+            self.score(number)
             if progress is not None:
-                progress(done, len(wanted))
+                progress(done, len(pieces))
+
+    def score(self, number: int) -> None:
+        """Score a piece, into its file."""
+        found = self._piece(number)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with replacing(self.path(number)) as file:
+            np.savez(
+                file,
+                identity=np.array(self.identity),
+                numbers=found.numbers,
+                scores=found.scores,
+                reasons=found.reasons,
+            )
 
     def _piece(self, number: int) -> PieceScores:
         piece = self.division.read(number)
@@ -133,6 +154,69 @@ class Scoring:
                 f"The model in {self.model} gives scores that are no numbers, so its weights are "
                 "damaged. Restore them from a copy, or train again."
             )
+
+
+def _is_scored(path: Path, identity: str) -> bool:
+    return path.is_file() and str(read_arrays(path).get("identity")) == identity
+
+
+@dataclass(frozen=True)
+class PieceTask:
+    """A piece that a worker of Ray scores, with all that it opens for that, by paths.
+
+    Attributes:
+        region: Folder of the division; scores go into it too.
+        images: Before and after, or after alone.
+        stretches: Those of the driver: a worker must not choose its own.
+    """
+
+    number: int
+    region: Path
+    images: tuple[Path | Imagery, ...]
+    given_system: str | None
+    stretches: tuple[Stretch, ...]
+    model: Path
+    margin: float
+    shift: tuple[float, float]
+
+    def scoring(self, stack: ExitStack) -> Scoring:
+        """Open the images and the model; the stack closes them."""
+        images = open_images(
+            stack, self.images, given_system=self.given_system, stretches=self.stretches
+        )
+        return scoring_by(self.model, self.region, images, self.margin, self.shift)
+
+
+def score_piece(task: PieceTask) -> None:
+    """Score a piece in a process of Ray, which opens images and model for its first piece."""
+    torch.set_num_threads(1)
+    _opened(replace(task, number=0)).score(task.number)
+
+
+@lru_cache(maxsize=1)
+def _opened(task: PieceTask) -> Scoring:
+    return task.scoring(ExitStack())  # closed when the process ends
+
+
+def scoring_by(
+    model: Path,
+    region: Path,
+    images: Sequence[SceneImage],
+    margin: float,
+    shift: tuple[float, float],
+) -> Scoring:
+    """Return how the pieces in the folder of a region are scored by the model of a run."""
+    predictor, description = load_model(model)
+    return Scoring(
+        division=read_division(region),
+        images=images,
+        predictor=predictor,
+        model=model,
+        folder=region / SCORES,
+        size=description.sample_shape[-1],
+        margin=margin,
+        shift=shift,
+    )
 
 
 def read_scores(division: Division, folders: Sequence[Path]) -> RegionScores:
