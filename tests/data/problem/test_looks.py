@@ -24,11 +24,12 @@ def brightened(by: float) -> Change:
     )
 
 
+def turned(turn: Image.Transpose) -> Change:
+    return lambda image: image.transpose(turn)
+
+
 CHANGES: dict[str, Change] = {
-    **{
-        turn.name.lower(): (lambda image, turn=turn: image.transpose(turn))
-        for turn in Image.Transpose
-    },
+    **{turn.name.lower(): turned(turn) for turn in Image.Transpose},
     "brighter": brightened(1.15),
     "darker": brightened(0.85),
     "less contrast": lambda image: Image.blend(image, Image.new("RGB", image.size, "grey"), 0.3),

@@ -167,9 +167,10 @@ class Waves:
             self._repeated(self.rows < self.columns),
             self._repeated(self.rows > self.columns),
         )
-        return np.where(
+        sorted_pairs: np.ndarray = np.where(
             upper, np.maximum(size, swapped), np.where(lower, np.minimum(size, swapped), size)
         )
+        return sorted_pairs
 
     def turned(
         self, waves: Float32[np.ndarray, "n numbers"]

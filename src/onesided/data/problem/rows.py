@@ -34,7 +34,7 @@ Pairs = Int64[np.ndarray, "pairs 2"]
 def near_rows(values: Shaped[np.ndarray, "n columns"]) -> Pairs:
     """Return pairs of rows that are nearly the same.
 
-    Costs a sort by a few columns, and memory for those columns alone besides the values.
+    Costs a tree of a few columns, and memory for the numbers in double precision.
     """
     numbers, rest = _divided(values)
     gaps = np.isnan(numbers)
@@ -49,7 +49,8 @@ def near_rows(values: Shaped[np.ndarray, "n columns"]) -> Pairs:
         return _near_numbers(numbers, searched[:SEARCHED], key)
     order = np.argsort(key, kind="stable")
     pairs = np.stack([order[:-1], order[1:]], axis=1)
-    return pairs[key[pairs[:, 0]] == key[pairs[:, 1]]]
+    same: np.ndarray = pairs[key[pairs[:, 0]] == key[pairs[:, 1]]]
+    return same
 
 
 def plain_words(text: str) -> str:
@@ -111,4 +112,5 @@ def _near_numbers(
         (np.abs(numbers[part[:, 0]] - numbers[part[:, 1]]) <= tolerance).all(axis=1)
         for part in np.array_split(pairs, len(pairs) // CHUNK_ITEMS + 1)
     ]
-    return pairs[np.concatenate(near)]
+    found_near: np.ndarray = pairs[np.concatenate(near)]
+    return found_near

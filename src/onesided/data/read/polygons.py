@@ -40,6 +40,14 @@ class Outline(Protocol):
         """Whether it has no points."""
 
     @property
+    def geom_type(self) -> str:
+        """What kind it is, such as Polygon."""
+
+    @property
+    def area(self) -> float:
+        """Its area in squares of its unit."""
+
+    @property
     def bounds(self) -> tuple[float, float, float, float]:
         """Smallest x, smallest y, largest x, largest y."""
 
