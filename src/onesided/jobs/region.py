@@ -68,7 +68,13 @@ from onesided.run.folder import CHIPS, REGION, Place, check_place, make_folder, 
 from onesided.run.presets import Plan, plan_run
 from onesided.run.prior import PriorUsed
 from onesided.run.ray_engine import RayEngine
-from onesided.storage.atomic import read_json, replacing, write_json, write_text
+from onesided.storage.atomic import (
+    read_json,
+    remove_half_written,
+    replacing,
+    write_json,
+    write_text,
+)
 from onesided.storage.own_file import read_arrays
 from onesided.storage.progress import Progress
 from onesided.storage.together import settle
@@ -189,6 +195,8 @@ class Region:
             images = self._images_for(model)
         self._check_footprints()
         self.stack.enter_context(working_in(self.folder))
+        for folder in (self.folder / REGION, self.folder / REGION / SCORES):
+            remove_half_written(folder)
         division = self._divided()
         marks = region_marks(division, self.sources)
         known = Known.nothing(marks.marked)

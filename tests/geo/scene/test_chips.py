@@ -60,6 +60,14 @@ def test_a_stopped_cutting_resumes_and_gives_the_same(tmp_path: Path) -> None:
     assert resumed.reasons == whole.reasons
 
 
+def test_what_a_killed_cutting_left_half_written_is_removed(tmp_path: Path) -> None:
+    cut_chips(Numbers(), tmp_path, size=4)
+    left = tmp_path / f".{module.NAMES}.123.part"
+    left.write_text('{"nam')
+    cut_chips(Numbers(), tmp_path, size=4)
+    assert not left.exists()
+
+
 def test_finished_chips_are_not_cut_again(tmp_path: Path) -> None:
     first = cut_chips(Numbers(), tmp_path, size=4)
     again = Numbers()

@@ -21,7 +21,7 @@ from onesided.core.errors import DataError, OnesidedError
 from onesided.geo.input.footprints import Buildings
 from onesided.geo.input.imagery import Imagery
 from onesided.run.folder import make_folder
-from onesided.storage.atomic import read_json, write_json
+from onesided.storage.atomic import read_json, remove_half_written, write_json
 from onesided.storage.journal import Journal
 from onesided.storage.names import printable, shown_path
 from onesided.storage.own_file import open_own, why
@@ -78,6 +78,7 @@ def cut_chips(scene: Scene, folder: Path, *, size: int, progress: Progress | Non
     shape = (len(scene.buildings), scene.channels, size, size)
     order = scene.order()
     make_folder(folder, instead="Choose another with --run.")
+    remove_half_written(folder)
     journal = Journal(folder / NOTES, {"identity": _identity(scene, shape)})
     done, reasons, checksums = _noted(journal)
     _check_pixels(folder / PIXELS, journal, checksums, shape)
