@@ -143,7 +143,7 @@ def lines_of(name: str) -> Callable[[Path], int]:
     def count(output: Path) -> int:
         path = output.with_name(f"{output.name}.partial") / name
         try:
-            return path.read_bytes().count(b"\n") - 1
+            return max(0, path.read_bytes().count(b"\n") - 1)  # its first line says what it is
         except FileNotFoundError:
             return 0
 
