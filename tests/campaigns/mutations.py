@@ -206,7 +206,13 @@ def campaign(chosen: Sequence[Mutant], minutes: float) -> Iterator[dict[str, Any
                 return
 
 
-def page(content: Mapping[str, Any], reasons: Sequence[Mapping[str, Any]]) -> str:
+def reasons() -> list[dict[str, Any]]:
+    """Return why survivors survive, as people found."""
+    found: list[dict[str, Any]] = tomllib.loads(REASONS.read_text(encoding="utf-8"))["survivor"]
+    return found
+
+
+def page(content: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> str:
     """Return the page: the score of every round, and each survivor with its reason."""
     from scipy.stats import binomtest
 
@@ -237,7 +243,7 @@ def page(content: Mapping[str, Any], reasons: Sequence[Mapping[str, Any]]) -> st
     ]
     last = {_key(one) for one in content["rounds"][-1]["survivors"]}
     for one in content["rounds"][0]["survivors"]:
-        why = next((row["why"] for row in reasons if _key(row) == _key(one)), "not looked into yet")
+        why = next((row["why"] for row in known if _key(row) == _key(one)), "not looked into yet")
         state = "survives" if _key(one) in last else "noticed"
         fault = f"`{one['before']}` became `{one['after']}`".replace("|", "\\|")
         where = f"`{one['file'].removeprefix('src/onesided/')}:{one['line']}`"
@@ -274,8 +280,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.docs:
         content = json.loads(given.output.read_text(encoding="utf-8"))
-        reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))["survivor"]
-        PAGE.write_text(page(content, reasons), encoding="utf-8")
+        PAGE.write_text(page(content, reasons()), encoding="utf-8")
     else:
         measure(given)
 

@@ -25,8 +25,8 @@ SHORT = ("--epochs", "1", "--device", "cpu", "--budget", "20s")
 def commands(document: str) -> list[list[str]]:
     """Return every onesided command of a document, in order, as words."""
     text = (ROOT / document).read_text(encoding="utf-8")
-    fenced = re.findall(r"^```(?:sh)?\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-    lines = [line for block in fenced for line in block.splitlines()]
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    lines = [line for kind, block in fenced if kind in ("", "sh") for line in block.splitlines()]
     inline = re.findall(r"`([^`\n]*onesided [^`\n]*)`", text)
     found = [*lines, *inline]
     words = [shlex.split(line, comments=True) for line in found]

@@ -66,7 +66,7 @@ def read_toml(path: Path) -> Settings:
             return tomllib.load(file)
     except FileNotFoundError:
         raise ConfigError(f"There is no configuration file {path}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also of integers with thousands of digits
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
@@ -88,7 +88,7 @@ def parse_assignment(text: str) -> Settings:
 def _value_of(text: str) -> object:
     try:
         document = tomllib.loads(f"value = {text}")
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text
     # No setting is a date, but a folder may be called 2024-01-31. A value of several lines is
     # text, even if a later line is an assignment.
