@@ -83,9 +83,12 @@ def test_a_figure_we_do_not_know_is_shown_with_its_name() -> None:
 
 
 def test_the_gauge_stays_on_its_track() -> None:
-    figure = {"value": 0.99, "low": -0.2, "high": 1.3}
-    (card,) = cards_of(run_with(pu={"figures": {"recall": figure}}, prior=None))
-    assert "--low:0.0000;--high:1.0000;--at:0.9900" in card
+    for figure, drawn in (
+        ({"value": 0.99, "low": 0.9, "high": 1.3}, "--low:0.9000;--high:1.0000;--at:0.9900"),
+        ({"value": 0.01, "low": -0.2, "high": 0.2}, "--low:0.0000;--high:0.2000;--at:0.0100"),
+    ):
+        (card,) = cards_of(run_with(pu={"figures": {"recall": figure}}, prior=None))
+        assert drawn in card
 
 
 def test_nothing_estimated_means_no_cards() -> None:

@@ -165,7 +165,7 @@ def test_a_file_of_scores_that_is_missing_or_damaged_is_refused(tmp_path: Path) 
 
 
 def test_figures_are_those_of_the_threshold() -> None:
-    known = replace(SCORED, negatives=np.array([0.1, 0.65, 0.9, 0.2]))
+    known = replace(SCORED, negatives=np.repeat([0.1, 0.65, 0.9, 0.2], 25))
     for threshold in (0.3, 0.7):
         evaluation = figures_at(known, threshold, scenario="single-set", prior=None)
         entries = entries_at(known, threshold, evaluation, None)

@@ -168,7 +168,7 @@ def map_buildings(
     """
     by = engine_named(engine, workers=workers, address=address)
     region = _or_by(by, region)
-    asked = MapRequest(
+    request = dict(
         output=storable(str(output)),
         image=words_of(image),
         pre=words_of(pre),
@@ -190,6 +190,7 @@ def map_buildings(
         basemap=basemap,
         page_megabytes=page_megabytes,
     )
+    asked = MapRequest.from_settings(request, "onesided map")
     flags = nested(
         {
             "data.name": "chips",

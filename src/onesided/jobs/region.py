@@ -111,7 +111,7 @@ class Wanted:
                 )
         if self.cells is not None and not 0 < self.cells < math.inf:
             raise ConfigError(f"--cells takes the side of a cell in metres; got {self.cells:g}.")
-        if self.areas is not None and not self.areas.exists():
+        if self.areas is not None and not self.areas.is_file():  # a pipe would be waited for
             raise DataNotFound(f"There is no file {self.areas}. --areas takes a file of polygons.")
 
     def check_apart(self, given: Mapping[str, Path]) -> None:

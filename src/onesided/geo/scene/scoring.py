@@ -193,9 +193,14 @@ def score_piece(task: PieceTask) -> None:
     _opened(replace(task, number=0)).score(task.number)
 
 
+_OPEN = ExitStack()
+"""Images of this process, which are closed when it ends; an own stack would be forgotten, and a
+forgotten stack closes them at once."""
+
+
 @lru_cache(maxsize=1)
 def _opened(task: PieceTask) -> Scoring:
-    return task.scoring(ExitStack())  # closed when the process ends
+    return task.scoring(_OPEN)
 
 
 def scoring_by(
