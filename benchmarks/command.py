@@ -35,6 +35,22 @@ def main(real: Grid, quick: Grid, argv: Sequence[str] | None = None) -> int:
         return error.exit_code
 
 
+def root_unless_docs(name: str, description: str, argv: Sequence[str] | None) -> Path | None:
+    """Return the folder of the data, or None where only the page is asked for."""
+    options = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_argument("--root", type=Path, help="folder of the data sets")
+    options.add_argument("--docs", action="store_true", help="write the page, measure nothing")
+    asked = options.parse_args(argv)
+    if asked.root is None and not asked.docs:
+        options.error("give the folder of the data sets with --root")
+    root: Path | None = None if asked.docs else asked.root
+    return root
+
+
 def parser(grid: Grid) -> argparse.ArgumentParser:
     """Return the options of a benchmark."""
     options = argparse.ArgumentParser(

@@ -7,7 +7,6 @@ Both rows of a set have the same items, folds and seed; only `backbone.layers` d
 classes of the pool evaluate the scores; nothing is chosen by them.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any, get_args
 import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from benchmarks.command import REPOSITORY
+from benchmarks.command import REPOSITORY, root_unless_docs
 from benchmarks.origin import Row, origin
 from benchmarks.panel_data import SETS, Places, draw
 from benchmarks.panel_rows import ours
@@ -43,26 +42,17 @@ CLAIM = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Search with either setting on every set, or write the page."""
-    options = argparse.ArgumentParser(
-        prog="python -m benchmarks.layers",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    options.add_argument("--root", type=Path, help="folder of the data sets, as for the panel")
-    options.add_argument("--docs", action="store_true", help="write the page, measure nothing")
-    asked = options.parse_args(argv)
-    if asked.docs:
+    root = root_unless_docs("layers", __doc__, argv)
+    if root is None:
         write_text(PAGE, page(read_json(RESULT)))
         return 0
-    if asked.root is None:
-        options.error("give the folder of the data sets with --root")
     torch.set_num_threads(1)
     rows: list[Row] = []
     content = {"name": "layers", "origin": origin(), "claim": CLAIM, "rows": rows}
     for seed in SEEDS:
         for name in DATA:
             for layers in get_args(Layers):
-                rows.append(measured(name, layers, seed, asked.root))
+                rows.append(measured(name, layers, seed, root))
                 print(rows[-1], file=sys.stderr, flush=True)
                 write_json(RESULT, content)
     return 0

@@ -7,7 +7,6 @@ Every run has the same images, the same steps and the same seeds. The true class
 evaluate the scores; nothing is chosen by them.
 """
 
-import argparse
 import statistics
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from typing import Any
 import torch
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.command import REPOSITORY
+from benchmarks.command import REPOSITORY, root_unless_docs
 from benchmarks.origin import Row, origin
 from benchmarks.tables import commit_words, machine_words, markdown
 from onesided.core.labels import POSITIVE
@@ -42,27 +41,18 @@ DATA = {"name": "cifar10", "positives": POSITIVES, "unlabelled": UNLABELLED}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Train every row, or write the page."""
-    options = argparse.ArgumentParser(
-        prog="python -m benchmarks.views",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    options.add_argument("--root", type=Path, help="folder of CIFAR-10")
-    options.add_argument("--docs", action="store_true", help="write the page, measure nothing")
-    asked = options.parse_args(argv)
-    if asked.docs:
+    root = root_unless_docs("views", __doc__, argv)
+    if root is None:
         write_text(PAGE, page(read_json(RESULT)))
         return 0
-    if asked.root is None:
-        options.error("give the folder of CIFAR-10 with --root")
     torch.set_num_threads(1)
     head = {"name": "views", "origin": origin(), "data": DATA, "method": METHOD}
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as store:
-        loaded = load_data(_config(asked.root, 0, 0).data)
+        loaded = load_data(_config(root, 0, 0).data)
         for count in COUNTS:
             for seed in SEEDS:
-                rows.append(measured(_config(asked.root, count, seed), loaded, Path(store)))
+                rows.append(measured(_config(root, count, seed), loaded, Path(store)))
                 print(rows[-1], file=sys.stderr, flush=True)
                 write_json(RESULT, {**head, "rows": rows})
     return 0
