@@ -81,7 +81,8 @@ def test_the_quickstart_works_from_top_to_bottom(
         outcome = call(*words, *extra)
         assert outcome.exit_code == 0, (step.text, outcome.err)
     ranked = Path("ranked.csv").read_text().splitlines()
-    assert ranked[0] == "item,score,rank,decision"
+    # The column probability is there where the scores allow a curve.
+    assert ranked[0].replace(",probability", "") == "item,score,rank,decision"
     assert len(ranked) == 101
     assert "labelled items" in Path("runs/first/report.html").read_text()
     assert "nnPU on the features" in Path("runs/compared/report.html").read_text()

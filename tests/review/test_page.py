@@ -116,7 +116,7 @@ def test_fifty_answers_by_keyboard_survive_a_kill_of_the_server(tmp_path: Path) 
     assert {each.item: each.answer for each in kept} == given
     assert len(given) == 50
     assert {each.reviewer for each in kept} == {"Anna"}
-    assert {each.strategy for each in kept} == {"likely", "uncertain", "random"}
+    assert {each.strategy for each in kept} == {"likely", "uncertain"}
 
 
 def test_undo_help_filters_and_two_windows(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ from onesided.storage.progress import Progress
 from onesided.storage.together import settle
 
 FACTS, MARKS = "region.json", "marks.npz"
+CELLS, AREAS = "cells.csv", "areas.csv"
 
 
 @dataclass(frozen=True)
@@ -519,6 +520,10 @@ def _write(
     images: RegionImages | None,
 ) -> tuple[Path, ...]:
     make_folder(wanted.output.parent, instead="Choose another place with -o.")
+    written = wanted.layers()
+    style, counts = wanted.output.with_suffix(".qml"), wanted.output.with_name("summary.csv")
+    ours = [path.name for path in (*written, style, counts, wanted.page)]
+    remove_half_written(wanted.output.parent, [*ours, CELLS, AREAS])
     decided = Decided(
         table.scores,
         table.marked,
@@ -529,12 +534,10 @@ def _write(
         table.curve,
         table.rejected,
     )
-    written = wanted.layers()
     with monitor.phase("writing the map") as phase:
         for done, path in enumerate(written, start=1):
             write_region(division, decided, path)
             phase(done, len(written))
-    style, counts = wanted.output.with_suffix(".qml"), wanted.output.with_name("summary.csv")
     write_text(style, style_text(is_point=False))
     write_summary(summary, counts)
     with monitor.phase("writing the page"):
@@ -552,11 +555,11 @@ def _write(
     if wanted.cells is not None or wanted.areas is not None:
         places = _middles(division)
         if wanted.cells is not None:
-            path = wanted.output.with_name("cells.csv")
+            path = wanted.output.with_name(CELLS)
             _count(grid_cells(places, division.system, wanted.cells), path, table, summary)
             written.append(path)
         if wanted.areas is not None:
-            path = wanted.output.with_name("areas.csv")
+            path = wanted.output.with_name(AREAS)
             _count(named_areas(places, division.system, wanted.areas), path, table, summary)
             written.append(path)
     return tuple(written)

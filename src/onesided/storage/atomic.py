@@ -182,10 +182,11 @@ def replacing_sealed(path: Path) -> Iterator[Sealing]:
 
 def half_written(folder: Path, names: Iterable[str]) -> list[Path]:
     """Return the temporary files that killed processes left of these names."""
-    return [part for name in names for part in folder.glob(f".{name}.*.part")]
+    # Libraries that open files by name want their ending, after .part too.
+    return [part for name in names for part in folder.glob(f".{name}.*.part*")]
 
 
-def remove_half_written(folder: Path) -> None:
-    """Remove what killed processes left in a folder that no other process works in now."""
-    for part in half_written(folder, ["*"]):
+def remove_half_written(folder: Path, names: Iterable[str] = ("*",)) -> None:
+    """Remove what killed processes left of files that no other process writes now."""
+    for part in half_written(folder, names):
         part.unlink(missing_ok=True)
