@@ -144,9 +144,8 @@ class RayEngine:
                 include_dashboard=False,
                 **quiet,
             )
-        except (
-            Exception
-        ) as error:  # a plain one, where its own processes are late on a busy machine
+        # Ray raises a plain Exception where its own processes are late on a busy machine.
+        except Exception as error:
             if self.address is None:
                 raise OnesidedError(
                     f"Ray could not be started on this machine ({first_line(error)}). Give the "
