@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -522,7 +523,7 @@ def _write(
     make_folder(wanted.output.parent, instead="Choose another place with -o.")
     written = wanted.layers()
     style, counts = wanted.output.with_suffix(".qml"), wanted.output.with_name("summary.csv")
-    ours = [path.name for path in (*written, style, counts, wanted.page)]
+    ours = [escape(path.name) for path in (*written, style, counts, wanted.page)]
     remove_half_written(wanted.output.parent, [*ours, CELLS, AREAS])
     decided = Decided(
         table.scores,

@@ -45,8 +45,8 @@ BLOCKS = sum(repeats for repeats, *_ in STAGES)
 Layers = Literal["last", "several"]
 MIDDLE = (3, 4, 5)
 """Stages whose maps are features too with layers "several". The last layer knows the objects of
-ImageNet; these know texture, edges and parts, which is what tells satellite images, materials or
-X-rays apart. Mean and deviation: how much of it there is, and how unevenly."""
+ImageNet; these know texture, edges and parts. benchmarks/layers.py measures what they add. Mean and
+deviation: how much of it there is, and how unevenly."""
 TUNED_PACE = 0.1
 """Factor of the learning rate of pretrained blocks: a new head needs large steps, they do not."""
 
