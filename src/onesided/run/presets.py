@@ -237,7 +237,7 @@ def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) ->
         further = {key: given["backbone"][key] for key in backbone.model_fields_set - {"name"}}
         for key in NOT_PRETRAINED:
             further.pop(key, None)  # of the network for vectors, should the data be vectors
-        settings = merge({"name": PRETRAINED, "freeze": True, "layers": "several"}, further)
+        settings = merge({"name": PRETRAINED, "freeze": True, "layers": "peaks"}, further)
         backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
     beneath = chosen.train.model_dump(exclude_unset=True)
     train = _over(beneath, own.train, given.get("train", {}), f"{where} [train]")
