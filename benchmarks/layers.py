@@ -106,8 +106,9 @@ changes here are overwritten. -->
 
 The default on [images of the panel](panel.md#data-sets), with features of the last layer of
 EfficientNet-Lite0 alone (`backbone.layers = "last"`), with mean and deviation of three stages
-in the middle beside them (`"several"`), and with their highest values too (`"peaks"`, what a search
-takes). Figures on the unlabelled pool in percent, by its true classes, which chose nothing.
+in the middle beside them (`"several"`, what a search takes). Rows `peaks` are of a setting that was
+tried and dropped, because its claim did not hold: also the highest value of each map.
+Figures on the unlabelled pool in percent, by its true classes, which chose nothing.
 
 Written down before the runs:
 

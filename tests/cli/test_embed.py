@@ -125,7 +125,7 @@ def test_a_search_finds_what_embed_computed_by_default(
     for side in ("P", "U"):
         given = (shared_data / side, "-o", tmp_path / f"{side}.npy", "--cache", cache)
         assert call("embed", *given, "--quiet").exit_code == 0
-    assert np.load(tmp_path / "P.npy").shape[1] == 1280 + 3 * (80 + 112 + 192)
+    assert np.load(tmp_path / "P.npy").shape[1] == 1280 + 2 * (80 + 112 + 192)
     monkeypatch.setattr(filling, "features_of", _nothing_is_left)
     search = ("--set", 'method.candidates=["linear"]', "--set", "method.folds=2")
     folders = ("-p", shared_data / "P", "-u", shared_data / "U", "--cache", cache)
@@ -137,7 +137,7 @@ def test_layers_are_named_or_refused(shared_data: Path, tmp_path: Path) -> None:
     given = ("embed", shared_data / "P", "-o", tmp_path / "P.npy")
     assert call(*given, "--layers", "last", "--quiet").exit_code == 0
     assert np.load(tmp_path / "P.npy").shape[1] == 1280
-    assert_refused(call(*given, "--layers", "first"), "'last', 'several' or 'peaks'")
+    assert_refused(call(*given, "--layers", "first"), "'last' or 'several'")
 
 
 def _nothing_is_left(backbone: object, values: object, device: object) -> list[np.ndarray]:

@@ -48,7 +48,7 @@ def test_a_folded_convolution_is_the_three_layers_one_after_the_other(
 
 @pytest.mark.usefixtures("build")
 @pytest.mark.parametrize("size", [(32, 32), (33, 47), (64, 40)])
-@pytest.mark.parametrize("layers", ["last", "several", "peaks"])
+@pytest.mark.parametrize("layers", ["last", "several"])
 @torch.no_grad()
 def test_the_folded_network_has_the_features_of_the_network(
     size: tuple[int, int], layers: Layers

@@ -25,7 +25,7 @@ def embed(
     ] = None,
     layers: Annotated[
         str,
-        typer.Option("--layers", help="last, several or peaks; auto: as fit takes them."),
+        typer.Option("--layers", help="last or several; auto: as fit takes them."),
     ] = "auto",
     image_size: Annotated[
         int, typer.Option("--image-size", min=0, max=1024, help="Side to read; 0 chooses.")

@@ -77,7 +77,7 @@ def embed(
         >>> import onesided
         >>> found = onesided.embed("images", "features.npz")
         >>> found.width
-        2432
+        2048
 
     Args:
         images: Folder of images, or CSV file with a column `path`.
@@ -85,7 +85,7 @@ def embed(
             or .npy (the vectors; their ids are then in a file NAME.ids.csv).
         backbone: Name of the network, also hf:FOLDER or onnx:FILE.
         weights: A .safetensors file, for a backbone without published weights.
-        layers: Of efficientnet_lite0: last, several or peaks; auto takes peaks at 224 pixels, as a
+        layers: Of efficientnet_lite0: last or several; auto takes several at 224 pixels, as a
             search does, so that `fit --cache` finds these features.
         image_size: Side to which images are read; 0 chooses as `fit` does, at most 224.
         tolerate: Share of unreadable files to accept.

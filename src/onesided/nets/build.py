@@ -61,8 +61,8 @@ SMALLEST_SIDE = 4
 NAMES = ("auto", "small", "resnet18", "resnet34", "mlp", "efficientnet_lite0")
 
 SEVERAL_LAYERS = (
-    "layers = several and peaks are for a frozen efficientnet_lite0; add --backbone "
-    "efficientnet_lite0 --freeze, or leave it out"
+    "layers = several is for a frozen efficientnet_lite0; add --backbone efficientnet_lite0 "
+    "--freeze, or leave it out"
 )
 # All threads share the global generator: only one at a time may change its state.
 _global_generator = threading.RLock()
@@ -90,8 +90,7 @@ class BackboneConfig(Config):
     layers: Layers = "last"
     """Whose averages are the features of a frozen efficientnet_lite0: last, the published ones, or
     several: also mean and deviation of three stages in the middle, which see texture where the
-    last sees objects; or peaks: also their highest values, which see a small defect. A search
-    without --backbone takes peaks."""
+    last sees objects. A search without --backbone takes several."""
     tune: int = Field(default=0, ge=0, le=BLOCKS)
     """How many of the last blocks of a pretrained efficientnet_lite0 learn, at a tenth of the
     learning rate; all before them stays as it is. 0: everything learns, unless freeze is set."""
@@ -257,9 +256,8 @@ class BackboneConfig(Config):
         if self.name == "efficientnet_lite0" and len(sample_shape) == 3:
             height, width = working_size(sample_shape[1], sample_shape[2], self.resize)
             words += f" at {height}x{width} pixels{channels_in_words(channels)}"
-        if self.layers != "last":
-            peaks = " with their peaks" if self.layers == "peaks" else ""
-            words += f", features of its last and of three middle layers{peaks}"
+        if self.layers == "several":
+            words += ", features of its last and of three middle layers"
         if is_external(self.name):
             network = load_network(self.name)
             height, width = network.size

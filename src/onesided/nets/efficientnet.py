@@ -42,12 +42,11 @@ STAGES = (
 MEAN, STD = 127 / 255, 128 / 255
 SMALLEST, LARGEST = 96, 224
 BLOCKS = sum(repeats for repeats, *_ in STAGES)
-Layers = Literal["last", "several", "peaks"]
+Layers = Literal["last", "several"]
 MIDDLE = (3, 4, 5)
-"""Stages whose maps are features too with layers "several" and "peaks". The last layer knows the
-objects of ImageNet; these know texture, edges and parts. benchmarks/layers.py measures what they
-add. Mean and deviation: how much of it there is, and how unevenly. With "peaks" also the highest
-value: a scratch on a large even surface is lost in means."""
+"""Stages whose maps are features too with layers "several". The last layer knows the objects of
+ImageNet; these know texture, edges and parts. benchmarks/layers.py measures what they add. Mean and
+deviation: how much of it there is, and how unevenly."""
 TUNED_PACE = 0.1
 """Factor of the learning rate of pretrained blocks: a new head needs large steps, they do not."""
 
@@ -111,8 +110,7 @@ class EfficientNetLite0(Backbone):
         size: Height and width to which images are resized first; see `working_size`.
         tuned: How many of the last blocks learn, with the last convolution, and slowly; all before
             them stays as it is, BatchNorm's statistics too. 0: everything learns.
-        layers: Whose maps are averaged: the last one's, or also those of the stages `MIDDLE`; and
-            whether their peaks are features too.
+        layers: Whose maps are averaged: the last one's, or also those of the stages `MIDDLE`.
     """
 
     def __init__(
@@ -123,9 +121,9 @@ class EfficientNetLite0(Backbone):
         tuned: int = 0,
         layers: Layers = "last",
     ) -> None:
-        middle = {} if layers == "last" else middle_blocks()
-        super().__init__(standardise, width=widths(layers)[-1])
-        self.size, self.tuned, self.seen, self.layers = size, tuned, tuple(middle), layers
+        middle = middle_blocks() if layers == "several" else {}
+        super().__init__(standardise, width=FEATURES + 2 * sum(middle.values()))
+        self.size, self.tuned, self.seen = size, tuned, tuple(middle)
         self.stem = _rectified(standardise.channels, STEM, kernel=3, stride=2)
         blocks: list[nn.Module] = []
         channels = STEM
@@ -160,18 +158,15 @@ class EfficientNetLite0(Backbone):
     def features(self, samples: Float[Tensor, "b c h w"]) -> Float[Tensor, "b width"]:
         """Return the spatial mean of the last layer, each feature between 0 and 6.
 
-        With several layers their means and deviations follow, from the first of them to the last;
-        then, if they are asked for, their peaks.
+        With several layers their means and deviations follow, from the first of them to the last.
         """
         # Channels last nearly doubles the speed of thin convolutions on CPUs.
         resized = resize(samples, self.size).contiguous(memory_format=torch.channels_last)
-        return _pooled(
-            [*self.blocks, self.head], self.stem(resized), self.seen, peaks=self.layers == "peaks"
-        )
+        return _pooled([*self.blocks, self.head], self.stem(resized), self.seen)
 
     def extra_repr(self) -> str:
-        """Return what decides features and is no weight: the working size, and whose maps."""
-        return f"size={self.size}{f', layers={self.layers}' if self.seen else ''}"
+        """Return what decides features and is no weight: the working size, several layers."""
+        return f"size={self.size}{', layers=several' if self.seen else ''}"
 
     def inference(self) -> Inference:
         """Return the same features on a CPU, faster; elsewhere those of the network as it is."""
@@ -231,7 +226,6 @@ class FoldedEfficientNet:
         self.shallow: list[Layer] = [stem, *blocks[:SHALLOW]]
         self.deep: list[Layer] = [*blocks[SHALLOW:], FoldedConvolution(network.head, size, many)]
         self.seen = [number - SHALLOW for number in network.seen]
-        self.peaks = network.layers == "peaks"
 
     def __call__(self, samples: Maps) -> Float[Tensor, "b width"]:
         """Return one feature vector per image in [0, 1]."""
@@ -239,7 +233,7 @@ class FoldedEfficientNet:
         images = self.standardise(samples.contiguous(memory_format=torch.channels_last))
         resized = resize(images, self.size).contiguous(memory_format=torch.channels_last)
         maps = torch.cat([_through(self.shallow, few) for few in torch.split(resized, self.few)])
-        return _pooled(self.deep, maps, self.seen, peaks=self.peaks)
+        return _pooled(self.deep, maps, self.seen)
 
 
 def _through(layers: Sequence[Layer], maps: Maps) -> NextMaps:
@@ -255,32 +249,17 @@ def middle_blocks() -> dict[int, int]:
     return {last[stage]: STAGES[stage][-1] for stage in MIDDLE}
 
 
-def widths(layers: Layers) -> tuple[int, ...]:
-    """Return how many features there are up to each kind: the last layer, several, their peaks."""
-    middle = sum(middle_blocks().values())
-    kinds = {"last": 1, "several": 2, "peaks": 3}
-    return (FEATURES, FEATURES + 2 * middle, FEATURES + 3 * middle)[: kinds[layers]]
-
-
-def _pooled(
-    layers: Iterable[Layer], maps: Maps, seen: Container[int], *, peaks: bool
-) -> Float[Tensor, "b width"]:
-    """Return the mean of what the layers make of the maps, and mean and deviation on the way.
-
-    Then the peaks on the way, where they are asked for.
-    """
+def _pooled(layers: Iterable[Layer], maps: Maps, seen: Container[int]) -> Float[Tensor, "b width"]:
+    """Return the mean of what the layers make of the maps, and mean and deviation on the way."""
     on_the_way: list[Tensor] = []
-    highest: list[Tensor] = []
     for number, layer in enumerate(layers):
         maps = layer(maps)
         if number in seen:
             mean = global_average(maps)
             spread = global_average((maps - mean[:, :, None, None]).square())
             on_the_way += [mean, spread.sqrt()]
-            if peaks:
-                highest.append(maps.amax(dim=(2, 3)))
     last = global_average(maps)
-    return torch.cat([last, *on_the_way, *highest], dim=1) if on_the_way else last
+    return torch.cat([last, *on_the_way], dim=1) if on_the_way else last
 
 
 def resize(

@@ -42,7 +42,7 @@ ESTIMATED_ON = ("positive_classes", "positives", "unlabelled", "prior")
 NOT_PRETRAINED = ("width", "normalisation")
 """Settings that a published network does not have."""
 PRETRAINED = "efficientnet_lite0"
-SEARCHED_LAYERS: Layers = "peaks"
+SEARCHED_LAYERS: Layers = "several"
 """Layers of it that a search takes."""
 SIZES, SECONDS_AT_FULL_SIZE, EMBEDDING_SHARE = (224, 160, 128), 0.0125, 0.4
 """Sizes at which a search embeds images, what one image takes at the first of them on one core, and

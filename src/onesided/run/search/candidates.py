@@ -16,7 +16,7 @@ from onesided.methods.average import AverageConfig
 from onesided.methods.base import MethodConfig
 from onesided.methods.forest import BoostingConfig, ForestConfig
 from onesided.methods.linear import PENALTIES, LinearConfig
-from onesided.nets.efficientnet import SMALLEST, widths, working_size
+from onesided.nets.efficientnet import FEATURES, SMALLEST, working_size
 from onesided.run.config import RunConfig
 from onesided.run.presets import Amount, short_run, steps_of
 
@@ -44,13 +44,7 @@ CHANNELS, MOST_PIXELS = 3, 3072
 """Images of at most 32 x 32 pixels of three colours are also tried as they are."""
 SCALINGS: tuple[Literal["each", "common"], ...] = ("each", "common")
 COMMON = ", features on one scale"
-LAYERS = (
-    ("", ""),
-    ("-last", " of the last layer"),
-    ("-peaks", " with peaks"),
-)
-"""Parts of the features of images that linear models take, by name and in words: mean and
-deviation of several layers, the last layer's alone, also the peaks of the middle layers."""
+LAST, OF_LAST = "-last", " of the last layer"
 STEPS = ((5.0, 0), (60.0, 1500), (float("inf"), 4000))
 """Training steps of a network by the minutes of the search; in five minutes none is tried, for
 models that take seconds are as good on most data."""
@@ -121,7 +115,21 @@ class Menu:
     def first(self) -> list[Candidate]:
         """Return methods that take seconds: a path over the penalty, and trees."""
         rows, width = self.amount.rows, self.width
-        paths = [self._path(*layers) for layers in zip(self._first_numbers(), LAYERS, strict=False)]
+        fit = 2.5e-8 * rows * width + 0.01
+        path = [
+            self._direct(
+                f"linear-{penalty:g}{'' if scaling == 'each' else '-common'}{LAST * bool(first)}",
+                "linear",
+                LinearConfig(penalty=penalty, scaling=scaling, first=first),
+                f"a linear model{OF_LAST if first else ''}, penalty {penalty:g}"
+                f"{COMMON if scaling == 'common' else ''}",
+                seconds=fit,
+                rank=number / 100,
+            )
+            for first in self._first_numbers()
+            for scaling in SCALINGS
+            for number, penalty in enumerate(PENALTIES)
+        ]
         forest = self._direct(
             "forest",
             "forest",
@@ -138,38 +146,16 @@ class Menu:
             seconds=1e-5 * rows * sqrt(width) + 0.2,
             rank=3,
         )
-        simple = [candidate for path in paths[:2] for candidate in path]
-        peaks = [candidate for path in paths[2:] for candidate in path]
-        return self._affordable([*simple, forest, boosting, *self._pixels(), *peaks])
-
-    def _path(self, first: int, layers: tuple[str, str]) -> list[Candidate]:
-        """Return linear models of these first numbers, over penalties and scalings."""
-        suffix, words = layers
-        return [
-            self._direct(
-                f"linear-{penalty:g}{'' if scaling == 'each' else '-common'}{suffix}",
-                "linear",
-                LinearConfig(penalty=penalty, scaling=scaling, first=first),
-                f"a linear model{words}, penalty {penalty:g}"
-                f"{COMMON if scaling == 'common' else ''}",
-                seconds=2.5e-8 * self.amount.rows * (first or self.width) + 0.01,
-                rank=number / 100,
-            )
-            for scaling in SCALINGS
-            for number, penalty in enumerate(PENALTIES)
-        ]
+        return self._affordable([*path, forest, boosting, *self._pixels()])
 
     def _first_numbers(self) -> tuple[int, ...]:
-        """Return how many of the features linear models take, for each part in `LAYERS`; 0: all.
+        """Return which parts of the features linear models take: all, and the last layer's alone.
 
-        Texture tells satellite images apart; among photographs of things it is mostly noise. Peaks
-        tell small defects apart. They come last: as models of most numbers they cost most.
+        Texture tells satellite images apart; among photographs of things it is mostly noise.
         """
-        layers = self.config.backbone.layers
-        if layers == "last" or self.config.backbone.pair or not self.amount.images:
-            return (0,)
-        last, *more = widths(layers)
-        return (0, last) if len(more) == 1 else (more[0], last, 0)
+        backbone = self.config.backbone
+        several = self.amount.images and backbone.layers == "several" and not backbone.pair
+        return (0, FEATURES) if several else (0,)
 
     def _pixels(self) -> list[Candidate]:
         """Return a forest on the pixels of small images.
