@@ -2,13 +2,15 @@
 
 import asyncio
 import io
+import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 import schemathesis
@@ -21,7 +23,7 @@ from onesided.core.errors import ConfigError, DataNotFound
 from onesided.jobs.serve import is_loopback, read_token
 from onesided.metrics.calibration import Calibration
 from onesided.run.opened import Opened
-from onesided.serve.app import Limits, build_app
+from onesided.serve.app import Limits, Room, build_app
 from onesided.serve.batching import Batcher, Busy
 from tests.cli.command import assert_refused, call
 
@@ -257,3 +259,69 @@ def test_beyond_this_machine_a_token_is_needed(
     assert_refused(outcome, "--host 0.0.0.0 lets other machines in, so a token is needed")
     assert_refused(call("serve", tmp_path / "none"), "There is no run folder")
     assert_refused(call("serve", tmp_path, "--batch", "0"), "batch from 1 to 10000")
+
+
+def test_errors_of_paths_methods_and_faults_are_one_sentence_of_json_too() -> None:
+    def fails(samples: np.ndarray) -> np.ndarray:
+        raise RuntimeError("a bug with a secret in its words")
+
+    app = build_app(Opened("A test", "linear", fails, 0.5, (2,), (), (), "an-id"), Limits())
+    with TestClient(app, raise_server_exceptions=False) as client:
+        missing, method = client.get("/nothing"), client.get("/score")
+        failed = client.post("/score", json={"rows": [[1, 2]]})
+        counted = client.get("/metrics").text
+    assert (missing.status_code, method.status_code, failed.status_code) == (404, 405, 500)
+    assert "no such path" in missing.json()["error"]
+    assert "another method" in method.json()["error"]
+    assert method.headers["allow"] == "POST"
+    assert failed.json() == {"error": "The server failed; its log says why."}
+    assert 'onesided_requests_total{path="other",status="404"} 1.0' in counted
+    assert 'onesided_requests_total{path="/score",status="500"} 1.0' in counted
+
+
+def test_bodies_in_memory_have_a_limit_for_all_of_them_together() -> None:
+    room = Room(10)
+    with room.body() as take:
+        take(6)
+        with room.body() as other:
+            other(4)
+            with pytest.raises(Busy):
+                other(1)
+        assert room.taken == 6
+        take(4)
+        with pytest.raises(Busy):
+            take(1)
+    assert room.taken == 0
+
+
+def slowly(rows: int, began: asyncio.Event, rest: asyncio.Event) -> AsyncIterator[bytes]:
+    """Give a body of rows whose second half waits."""
+
+    async def parts() -> AsyncIterator[bytes]:
+        body = json.dumps({"rows": [[1, 2]] * rows}).encode()
+        yield body[: len(body) // 2]
+        began.set()
+        await rest.wait()
+        yield body[len(body) // 2 :]
+
+    return parts()
+
+
+def test_many_large_bodies_at_once_are_told_to_come_later() -> None:
+    async def both() -> tuple[int, int, int]:
+        app = build_app(ROWS, Limits(bytes=10_000, held=10_000))
+        headers = {"content-type": "application/json"}
+        async with app.router.lifespan_context(app):
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+                began, rest = asyncio.Event(), asyncio.Event()
+                body = slowly(1200, began, rest)
+                first = asyncio.create_task(client.post("/score", content=body, headers=headers))
+                await began.wait()
+                second = await client.post("/score", json={"rows": [[1, 2]] * 1200})
+                rest.set()
+                found = await first
+                third = await client.post("/score", json={"rows": [[1, 2]] * 1200})
+        return found.status_code, second.status_code, third.status_code
+
+    assert asyncio.run(both()) == (200, 503, 200)

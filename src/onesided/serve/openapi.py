@@ -14,6 +14,17 @@ ERRORS = {
     "503": "Too many requests are waiting; try again in a second.",
     "504": "Scoring took too long.",
 }
+"""What POST /score may answer, and what it means."""
+_OTHERS = {
+    "404": "There is no such path; /openapi.json lists those that there are.",
+    "405": "This path takes another method; /openapi.json says which.",
+    "500": "The server failed; its log says why.",
+}
+
+
+def sentence_for(code: int) -> str:
+    """Return what an error means."""
+    return (ERRORS | _OTHERS).get(str(code), "The request cannot be answered.")
 
 
 def document(model: Opened, version: str, *, token: bool) -> dict[str, Any]:
