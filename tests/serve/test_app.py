@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import numpy as np
@@ -111,6 +112,27 @@ def test_rows_that_are_none_get_one_sentence(rows: TestClient, body: bytes, word
     answer = rows.post("/score", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 400
     assert words in answer.json()["error"]
+
+
+def test_millions_of_empty_lists_are_refused_before_they_are_made(rows: TestClient) -> None:
+    def parsed(body: bytes) -> object:
+        raise AssertionError("it was parsed")
+
+    headers = {"content-type": "application/json"}
+    with patch("json.loads", parsed):
+        for filling in (b"[],", b"{},", b"1,"):
+            body = b'{"rows": [' + filling * 30_000 + b"0]}"
+            answer = rows.post("/score", content=body, headers=headers)
+            assert (answer.status_code, "1 to 10000 rows" in answer.text) == (400, True)
+
+
+def test_as_many_rows_as_are_allowed_are_answered_with_any_names_of_columns() -> None:
+    odd = model((2,), ("a[0],{", "b,b"))
+    with TestClient(build_app(odd, Limits())) as client:
+        for row in ([1, 2], {"a[0],{": 1, "b,b": 2}):
+            answer = client.post("/score", json={"rows": [row] * 10_000})
+            assert answer.status_code == 200, answer.text
+            assert len(answer.json()["results"]) == 10_000
 
 
 def test_what_is_no_image_too_large_or_of_another_type_is_refused(images: TestClient) -> None:
@@ -268,14 +290,16 @@ def test_errors_of_paths_methods_and_faults_are_one_sentence_of_json_too() -> No
     app = build_app(Opened("A test", "linear", fails, 0.5, (2,), (), (), "an-id"), Limits())
     with TestClient(app, raise_server_exceptions=False) as client:
         missing, method = client.get("/nothing"), client.get("/score")
+        slash = client.get("/metrics/", follow_redirects=False)
         failed = client.post("/score", json={"rows": [[1, 2]]})
         counted = client.get("/metrics").text
     assert (missing.status_code, method.status_code, failed.status_code) == (404, 405, 500)
     assert "no such path" in missing.json()["error"]
+    assert slash.status_code == 404
     assert "another method" in method.json()["error"]
     assert method.headers["allow"] == "POST"
     assert failed.json() == {"error": "The server failed; its log says why."}
-    assert 'onesided_requests_total{path="other",status="404"} 1.0' in counted
+    assert 'onesided_requests_total{path="other",status="404"} 2.0' in counted
     assert 'onesided_requests_total{path="/score",status="500"} 1.0' in counted
 
 

@@ -110,7 +110,7 @@ def build_app(
     middleware = library("starlette.middleware", "Serving a model").Middleware
     http_error = library("starlette.exceptions", "Serving a model").HTTPException
     service = Service(model, limits, token)
-    return applications.Starlette(
+    app = applications.Starlette(
         routes=[
             routing.Route("/score", service.answering(service.score), methods=["POST"]),
             routing.Route("/health", service.answering(service.health)),
@@ -121,6 +121,8 @@ def build_app(
         exception_handlers={http_error: service.not_ours, Exception: service.failed},
         lifespan=service.lifespan,
     )
+    app.router.redirect_slashes = False  # a redirection is no answer, and needs no token
+    return app
 
 
 class Service:
