@@ -1,6 +1,7 @@
 """How many requests does the server answer, how fast, and what do bad ones do to it?
 
-    python -m benchmarks.serve              measure, and write the result file and the page
+    python -m benchmarks.serve              measure both, and write the result file and the page
+    python -m benchmarks.serve --part bad   bad input alone; the rows of load stay as they are
     python -m benchmarks.serve --docs       the page alone, from the result file
 
 Load: a small network is trained on toy images for a moment, exported, and served twice: from its
@@ -78,39 +79,61 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     options.add_argument("--seconds", type=float, default=15.0, help="for each row of load")
     options.add_argument("--examples", type=int, default=200, help="of schemathesis, for each kind")
+    options.add_argument("--part", choices=("all", "load", "bad"), default="all")
     options.add_argument("--docs", action="store_true", help="write the page; measure nothing")
     given = options.parse_args(argv)
     if not given.docs:
-        began = origin()
+        content = read_json(RESULT) if given.part != "all" else {}
         with tempfile.TemporaryDirectory() as folder:
-            loads, bad = measure(Path(folder), given.seconds, given.examples)
-        head = {"name": "serve", "origin": began, "seconds": given.seconds, "seed": 0}
-        head |= {"timeout": TIMEOUT, "held": HELD, "at_once": AT_ONCE, "examples": given.examples}
-        write_json(RESULT, {**head, "rows": loads, "bad_input": bad, "claims": claims(bad)})
+            content |= measure(Path(folder), given.part, given.seconds, given.examples)
+        write_json(RESULT, content)
     write_text(PAGE, page(read_json(RESULT)))
     return 0
 
 
-def measure(work: Path, seconds: float, examples: int) -> tuple[list[Row], list[Row]]:
-    """Return the rows of load and of bad input."""
-    quick = ("--quiet", "--allow-degenerate", "-o")
-    command("fit", "--data", "toy-images", "--method", "ce", "--epochs", "1", *quick, work / "run")
-    command("export", work / "run", "-o", work / "model.onnx", "--quiet")
-    write_table(work / "table.csv")
-    command("fit", "--table", work / "table.csv", "--method", "linear", *quick, work / "linear")
-    command("export", work / "linear", "-o", work / "linear.onnx", "--quiet")
+def measure(work: Path, part: str, seconds: float, examples: int) -> Row:
+    """Return the content of the result file, or the part of it that is asked for."""
+    began, content = origin(), dict[str, object]()
+    train_images(work)
     image = sample(work)
-    loads = [
-        measured(work / model, engine, clients, image, seconds)
-        for model, engine in (("run", "torch"), ("model.onnx", "onnxruntime"))
-        for clients in CLIENTS
-    ]
-    numbers = json.dumps({"rows": [[0.5] * 6]}).encode()
-    bad = [
-        *attacked(work / "model.onnx", Target(PORT, TOKEN, image, "image/png"), examples),
-        *attacked(work / "linear.onnx", Target(PORT, TOKEN, numbers, "application/json"), examples),
-    ]
-    return loads, bad
+    if part != "bad":
+        rows = [
+            measured(work / model, engine, clients, image, seconds)
+            for model, engine in (("run", "torch"), ("model.onnx", "onnxruntime"))
+            for clients in CLIENTS
+        ]
+        content |= {"name": "serve", "origin": began, "seconds": seconds, "rows": rows}
+    if part != "load":
+        train_rows(work)
+        numbers = json.dumps({"rows": [[0.5] * 6]}).encode()
+        targets = {
+            "model.onnx": Target(PORT, TOKEN, image, "image/png"),
+            "linear.onnx": Target(PORT, TOKEN, numbers, "application/json"),
+        }
+        bad = [
+            row
+            for name, target in targets.items()
+            for row in attacked(work / name, target, examples)
+        ]
+        head = {"origin": began, "seed": 0, "timeout": TIMEOUT, "held": HELD, "at_once": AT_ONCE}
+        head |= {"examples": examples}
+        content["bad_input"] = {**head, "rows": bad, "claims": claims(bad)}
+    return content
+
+
+def train_images(work: Path) -> None:
+    """Train and export the network of images."""
+    words = ("--data", "toy-images", "--method", "ce", "--epochs", "1", "-o", work / "run")
+    command("fit", *words, "--quiet", "--allow-degenerate")
+    command("export", work / "run", "-o", work / "model.onnx", "--quiet")
+
+
+def train_rows(work: Path) -> None:
+    """Train and export the linear model of a table."""
+    write_table(work / "table.csv")
+    words = ("--table", work / "table.csv", "--method", "linear", "-o", work / "linear")
+    command("fit", *words, "--quiet", "--allow-degenerate")
+    command("export", work / "linear", "-o", work / "linear.onnx", "--quiet")
 
 
 def command(*words: object) -> None:
@@ -360,7 +383,7 @@ def load_lines(content: Row) -> list[str]:
         "`onesided serve`, a small network, PNG images of 32x32 pixels one by one over kept "
         f"connections, {content['seconds']:g} seconds for each row. Clients and server shared "
         f"{machine['cores']} cores ({machine['cpu']}) with other work, so compare rows with each "
-        "other.",
+        f"other. Commit {content['origin']['commit'][:7]}.",
         "",
         "| engine | clients | requests per second | median in ms | 99th percentile in ms | "
         "peak memory in MB |",
@@ -376,6 +399,7 @@ def load_lines(content: Row) -> list[str]:
 
 def bad_lines(content: Row) -> list[str]:
     """Return what the page says of bad input."""
+    content = content["bad_input"]
     lines = [
         "",
         "## Bad input",
@@ -387,13 +411,14 @@ def bad_lines(content: Row) -> list[str]:
         "of them may be answered: a picture of 64 million pixels, or `/score?a=1`. "
         f"*Many connections* are {content['held']} on which nothing is sent, more than the server "
         "takes, and good requests meanwhile; *slow clients* get 408, or are let go. Answers in "
-        "plain text are those of the HTTP library, to what is no HTTP or names another host.",
+        "plain text are those of the HTTP library, to what is no HTTP or names another host. "
+        f"Commit {content['origin']['commit'][:7]}.",
         "",
         "| model | kind | requests | " + " | ".join(OUTCOMES.values()) + " | slowest in s | "
         "peak memory so far in MB |",
         "|---|---" + "|---" * (len(OUTCOMES) + 3) + "|",
     ]
-    bad = content["bad_input"]
+    bad = content["rows"]
     for row in bad:
         counts = " | ".join(str(row[name]) for name in OUTCOMES)
         lines.append(
