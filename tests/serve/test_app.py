@@ -21,6 +21,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
 
 from onesided.core.errors import ConfigError, DataNotFound
+from onesided.data.columns.cells import Column, cell_value, plain
 from onesided.jobs.serve import is_loopback, read_token
 from onesided.metrics.calibration import Calibration
 from onesided.run.opened import Opened
@@ -96,7 +97,8 @@ def test_an_image_is_read_as_rank_reads_it(images: TestClient) -> None:
     ("body", "words"),
     [
         (b"{", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
+        (b"[" * 9_000, "no JSON"),
+        (b"[" * 100_000, "1 to 10000 rows"),
         (b"[]", 'Expected {"rows"'),
         (b'{"rows": []}', "1 to 10000 rows"),
         (b'{"rows": [[1]]}', "a list of 2 numbers"),
@@ -230,6 +232,78 @@ def test_a_model_that_fails_fails_one_request_and_not_the_next() -> None:
         assert client.post("/score", json={"rows": [[1, 2]]}).status_code == 200
 
 
+HOUSES = (
+    Column(name="area", kind="number"),
+    Column(name="town", kind="category"),
+    Column(name="pool", kind="boolean"),
+    Column(name="built", kind="date"),
+    Column(name="notes", kind="text"),
+)
+
+
+def seen(rows: np.ndarray) -> np.ndarray:
+    """Score a raw row by its area and the length of its words."""
+    found = [
+        (0.0 if np.isnan(area) else min(abs(area), 50)) + len(town or "") + len(notes or "")
+        for area, town, _, _, notes in rows
+    ]
+    return 1 - 1 / (1 + np.array(found, np.float64))
+
+
+MIXED = Opened(
+    "A test", "linear", seen, 0.5, (9,), tuple(one.name for one in HOUSES), HOUSES, "an-id"
+)
+
+
+def house(**changes: object) -> dict[str, object]:
+    ordinary = {"area": 20, "town": "Rome", "pool": True, "built": "1999-12-31", "notes": "old"}
+    return {**ordinary, **changes}
+
+
+def test_rows_of_several_kinds_are_read_as_rank_reads_them() -> None:
+    given = [house(), house(area=None, town=None, notes="na"), house(town=3, pool=None)]
+    with TestClient(build_app(MIXED, Limits())) as client:
+        answer = client.post("/score", json={"rows": given})
+    assert answer.status_code == 200, answer.text
+    expected = [[cell_value(column, plain(row[column.name])) for column in HOUSES] for row in given]
+    scores = [one["score"] for one in answer.json()["results"]]
+    np.testing.assert_array_equal(scores, seen(np.array(expected, object)))
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ([20, "Rome", True, "1999-12-31", "old"], "expected an object with the columns area, town"),
+        ({"area": 1}, "its columns are not the model's; see 'built'"),
+        (house(area="20"), "column 'area' takes a number, or null for a gap"),
+        (house(area=True), "column 'area' takes a number"),
+        (house(area=1e39), "only finite numbers"),
+        (house(pool="yes"), "takes true or false"),
+        (house(built="yesterday"), "not a date in the form 2024-12-31"),
+        (house(built="na"), "column 'built' takes a date, or null"),
+        (house(notes=["x"]), "takes a string"),
+        (house(town={}), "takes a string or a number"),
+    ],
+)
+def test_cells_of_another_kind_get_one_sentence(row: object, words: str) -> None:
+    with TestClient(build_app(MIXED, Limits())) as client:
+        answer = client.post("/score", json={"rows": [house(), row]})
+    assert (answer.status_code, words in answer.json()["error"]) == (400, True), answer.text
+
+
+def test_half_a_character_and_marks_inside_of_texts_are_no_fault() -> None:
+    headers = {"content-type": "application/json"}
+    with TestClient(build_app(MIXED, Limits())) as client:
+        half = json.dumps({"rows": [house(notes="\ud800")]})
+        answer = client.post("/score", content=half, headers=headers)
+        assert (answer.status_code, "half a character" in answer.text) == (400, True)
+        marks = {"rows": [house(notes='[{,"\\"' * 9) for _ in range(9000)]}
+        assert client.post("/score", json=marks).status_code == 200
+        quotes = b'{"rows": "' + b'\\"' * 2_000_000
+        assert client.post("/score", content=quotes, headers=headers).status_code == 400
+
+
+mixed_api = schemathesis.openapi.from_asgi("/openapi.json", build_app(MIXED, Limits()))
 row_api = schemathesis.openapi.from_asgi("/openapi.json", build_app(LIKELY, Limits()))
 image_api = schemathesis.openapi.from_asgi("/openapi.json", build_app(IMAGES, Limits()))
 FEW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
@@ -238,6 +312,12 @@ FEW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @row_api.parametrize()
 @FEW
 def test_no_request_of_rows_breaks_the_servers_word(case: schemathesis.Case[Any]) -> None:
+    case.call_and_validate()
+
+
+@mixed_api.parametrize()
+@FEW
+def test_no_request_of_mixed_rows_breaks_the_servers_word(case: schemathesis.Case[Any]) -> None:
     case.call_and_validate()
 
 

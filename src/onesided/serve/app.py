@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onesided.core.errors import ConfigError, DataError
+from onesided.core.errors import DataError
 from onesided.run.opened import Opened
 from onesided.serve.batching import Batcher, Busy
 from onesided.serve.openapi import document, sentence_for
@@ -99,11 +99,6 @@ def build_app(
         hosts: Names by which the server may be called. Pages of other sites cannot use one that is
             bound to this machine then.
     """
-    if model.columns:
-        raise ConfigError(
-            f"{model.called} takes rows of a table with categories, dates, gaps or texts, which "
-            "the server does not take. Use onesided rank."
-        )
     applications = library("starlette.applications", "Serving a model")
     routing = library("starlette.routing", "Serving a model")
     trusted = library("starlette.middleware.trustedhost", "Serving a model")
