@@ -5,7 +5,6 @@ is made again; `audit_estimate` writes `audit.json`. None of the three belongs t
 `--overwrite` removes: answers are work of people.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,8 @@ from onesided.jobs.settings import PathLike
 from onesided.metrics import audit
 from onesided.metrics.audit import UNANSWERED, answers_to_halve, counted_answers
 from onesided.metrics.audit_design import AuditDesign, Target, audit_sample
+from onesided.metrics.audit_words import FILE as FOUND
+from onesided.metrics.audit_words import pool_hash
 from onesided.metrics.calibration import Calibration
 from onesided.metrics.stored import read_figures
 from onesided.report import write_report
@@ -40,7 +41,7 @@ from onesided.storage.names import name_in_cell, spreadsheet_safe
 from onesided.storage.table import csv_lines, read_rows
 from onesided.storage.together import together, write_checksums
 
-SHEET, DRAW, FOUND = "audit.csv", "audit_draw.json", "audit.json"
+SHEET, DRAW = "audit.csv", "audit_draw.json"
 FARTHEST_FORECAST = 1600
 """Answers beyond which the forecast of the stopping rule does not look."""
 THRESHOLDS = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
@@ -204,13 +205,11 @@ def _write(
     found: AuditedProbabilities | None,
     result: dict[str, Any],
 ) -> None:
-    """Write `audit.json`; with it, where they change, the run's probabilities and its page."""
-    if found is None or found.now == curve_of(run):
-        write_json(run / FOUND, content)
-        return
+    """Write `audit.json` and the run's page; with it, where they change, its probabilities."""
     with together(run) as new:
         write_json(new / FOUND, content)
-        write_probabilities(new, run, found, result)
+        if found is not None and found.now != curve_of(run):
+            write_probabilities(new, run, found, result)
         write_report(run, new=new)
         write_checksums(new, run)
 
@@ -228,7 +227,7 @@ def items_to_audit(run: Path) -> list[str]:
 
 
 def _check_pool(run: Path, drawn: Drawn, items: Sequence[str], scores: np.ndarray) -> None:
-    if drawn.pool != _hash(items, scores):
+    if drawn.pool != pool_hash(items, scores.tolist()):
         raise DataError(
             f"{run / SCORES} changed since the audit was drawn, so the answers are not a "
             "random sample of it. Restore it, or move the audit files away and draw again."
@@ -238,13 +237,6 @@ def _check_pool(run: Path, drawn: Drawn, items: Sequence[str], scores: np.ndarra
 def _pool(run: Path) -> tuple[list[str], np.ndarray]:
     scores = read_pool(run)
     return list(scores), np.array(list(scores.values()))
-
-
-def _hash(items: Sequence[str], scores: np.ndarray) -> str:
-    lines = "".join(
-        f"{item}\0{score!r}\0" for item, score in zip(items, scores.tolist(), strict=True)
-    )
-    return hashlib.blake2b(lines.encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def _next_draw(
@@ -261,7 +253,7 @@ def _next_draw(
     """Return the draw that was asked for; refuse one that would lose answers."""
     if seed is not None and seed < 0:
         raise ConfigError(f"A seed is a number from 0 on; got {seed}.")
-    pool, size = _hash(items, scores), min(size, len(items))
+    pool, size = pool_hash(items, scores.tolist()), min(size, len(items))
     if before is None or not answered:
         threshold = float(result["threshold"])
         return Drawn(seed or 0, target or "f1", threshold, size, pool)
