@@ -145,6 +145,8 @@ def test_after_a_search_no_figure_counts_what_the_review_found(
     pair = scored.held_out_pair()
     assert pair is not None
     assert len(pair[0]) == int((scored.train_labelled & mask).sum())
+    assert first.result["pu"]["figures"]["recall"]["bias"] is None
+    assert done.result["pu"]["figures"]["recall"]["bias"] == "high"
 
 
 def test_disagreement_keeps_an_item_in_the_pool(run: Path) -> None:
@@ -156,7 +158,7 @@ def test_disagreement_keeps_an_item_in_the_pool(run: Path) -> None:
         session.answer(contested, word, reviewer=word)
     done = session.apply()
     assert contested in (done.folder / "scores.csv").read_text()
-    assert any("contradict each other on 1 items" in sentence for sentence in heard.said)
+    assert any("contradict each other on 1 item, " in sentence for sentence in heard.said)
 
 
 def test_nothing_to_learn_from_and_no_place_are_refused(run: Path) -> None:
