@@ -150,6 +150,14 @@ def test_an_audit_sees_a_p_of_easy_positives_that_p_and_u_cannot_show() -> None:
     assert one.to_json()["rejected"] is True
 
 
+def test_the_widest_of_several_gaps_that_chance_allows_is_told() -> None:
+    found = audited(0, easy=0, size=60)
+    assert found is not None
+    assert not found.rejected
+    assert 0.02 < found.of_all[0] < 0.98
+    assert "a difference that chance allows" in found.sentence
+
+
 def test_an_audit_without_a_positive_says_nothing_of_p() -> None:
     scores = np.linspace(0, 1, 500)
     design = audit_sample(scores, size=30)

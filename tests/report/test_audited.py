@@ -32,7 +32,11 @@ def content(run: Path, **changed: object) -> dict[str, Any]:
         "pool": len(scores),
         "answers": {"counted": 200, "positive": 90, "unsure": 3, "passed_over": 1},
         "at_threshold": {"threshold": threshold, "called": 512, "figures": figures},
-        "claimed": {"recall": {"value": 0.917, "low": 0.88, "high": 0.95, "assumes": ["scar"]}},
+        "claimed": {
+            "recall": {"value": 0.917, "low": 0.88, "high": 0.95, "assumes": ["scar"]},
+            "precision": {"value": None, "low": 0.2, "high": 0.9, "assumes": ["scar"]},
+            "prior": {"value": 0.1, "low": 0.08, "high": 0.12, "assumes": ["scar"]},
+        },
         "stopping": "With 95 % confidence at most 788 positives are left below the threshold.",
         "typical": {"rejected": True, "explained": SENTENCE},
         **changed,
@@ -56,8 +60,25 @@ def test_the_figures_stand_beside_the_claims(run: Path) -> None:
     assert "From 200 random items of a pool of 6,000" in page
     row = "<td>40.0%</td><td>30.0% to 60.0%</td><td>91.7% (88.0% to 95.0%)</td>"
     assert row in page
+    assert "<td>70.0% to 90.0%</td><td>cannot be told (20.0% to 90.0%)</td>" in page
+    assert "<td>500 to 1,200</td><td>10.0% (8.0% to 12.0%) of the pool</td>" in page
     assert "<td>420</td><td>300 to 800</td><td>-</td>" in page
     assert "Unsure answers: 3 (1 passed over)." in page
+
+
+def test_the_first_sentence_is_that_of_the_audit_at_the_run_s_threshold(run: Path) -> None:
+    write_json(run / "audit.json", content(run))
+    sentence = (
+        "By an audit of 200 random items, 70.0% to 90.0% of the items called positive are "
+        "positive, and these are 30.0% to 60.0% of all positives of the pool."
+    )
+    page = page_of(run)
+    assert f'<p class="lede">{sentence}</p>' in page
+    assert "Want narrower intervals" in page
+    change_json(run / "result.json", lambda result: result.update(threshold=0.25))
+    page = page_of(run)
+    assert sentence not in page
+    assert "Want narrower intervals" not in page
 
 
 def test_a_p_that_is_not_typical_is_told_at_the_top_and_in_its_section(run: Path) -> None:

@@ -16,6 +16,7 @@ from onesided.core.errors import ConfigError, DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.core.monitor import Monitor
 from onesided.jobs.settings import PathLike
+from onesided.jobs.words import count
 from onesided.metrics import audit
 from onesided.metrics.audit import UNANSWERED, answers_to_halve, counted_answers
 from onesided.metrics.audit_design import AuditDesign, Target, audit_sample
@@ -136,7 +137,7 @@ def audit_draw(
         "the first line on and in this order. You may look at the figures at any time."
     )
     if kept:
-        monitor.note(f"{len(kept)} lines with answers were kept.")
+        monitor.note(f"Kept {count(len(kept), 'line')} with answers.")
     return run / SHEET
 
 
@@ -334,13 +335,14 @@ def _given(
     beside = [item for item in answers.meant if item not in drawn]
     if beside:
         monitor.note(
-            f"{len(beside)} answered items were not drawn for the audit and do not count: they "
-            "are no random sample."
+            f"Answers to {count(len(beside), 'item')} that the audit did not draw do not count: "
+            "chosen items are no random sample."
         )
     if answers.contradictory:
         monitor.warn(
-            f"Reviewers contradict each other on {len(answers.contradictory)} items, such as "
-            f"'{answers.contradictory[0]}'. These count as unsure until one of them changes."
+            f"Reviewers contradict each other on {count(len(answers.contradictory), 'item')}, such "
+            f"as '{answers.contradictory[0]}'. What they dispute counts as unsure until one of "
+            "them changes."
         )
     given = np.full(len(items), UNANSWERED)
     for item, meant in answers.meant.items():

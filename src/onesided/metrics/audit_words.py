@@ -27,6 +27,7 @@ class AuditWords:
 
     Attributes:
         title: How many items were answered, of how many.
+        summary: Precision and recall by their intervals; "" where one of them is not defined.
         rows: Label, value, interval and earlier claim of each figure, as `COLUMNS` says.
         remarks: What the intervals rest on, and how unsure answers count.
         stopping: How many positives may be left, and what halves that.
@@ -35,6 +36,7 @@ class AuditWords:
     """
 
     title: str
+    summary: str
     rows: list[tuple[str, str, str, str]]
     remarks: list[str]
     stopping: str
@@ -50,8 +52,9 @@ def audit_words(content: Json) -> AuditWords:
     return AuditWords(
         title=f"From {_count(counts, 'counted')} random items of a pool of "
         f"{_count(content, 'pool')}",
+        summary=_summary(_count(counts, "counted"), figures),
         rows=[
-            (label, *_found(name, table(figures.get(name))), _claim(name, table(claims.get(name))))
+            (label, *_found(name, table(figures.get(name))), _claim(name, claims))
             for name, label in LABELS.items()
         ],
         remarks=_remarks(counts, own),
@@ -65,6 +68,19 @@ def pool_hash(items: Iterable[str], scores: Iterable[float]) -> str:
     """Return a digest of a pool, by which an audit knows the ranking that it was drawn from."""
     lines = "".join(f"{item}\0{score!r}\0" for item, score in zip(items, scores, strict=True))
     return hashlib.blake2b(lines.encode(errors="surrogateescape"), digest_size=16).hexdigest()
+
+
+def _summary(answered: str, figures: Json) -> str:
+    """Return the answer that one can defend, in a sentence."""
+    precision, recall = (
+        _found(name, table(figures.get(name)))[1] for name in ("precision", "recall")
+    )
+    if "-" in (precision, recall):
+        return ""
+    return (
+        f"By an audit of {answered} random items, {precision} of the items called positive are "
+        f"positive, and these are {recall} of all positives of the pool."
+    )
 
 
 def _count(counts: Json, name: str) -> str:
@@ -84,12 +100,15 @@ def _found(name: str, stored: Json) -> tuple[str, str]:
     return shown("value"), ends
 
 
-def _claim(name: str, stored: Json) -> str:
-    figure = read_figure(name, stored)
-    if figure.value is None:
+def _claim(name: str, claims: Json) -> str:
+    """Return what the run had said; of the number of positives, as a share of the pool."""
+    source = "prior" if name == "positives" else name
+    figure = read_figure(source, table(claims.get(source)))
+    if not figure.is_known:
         return "-"
     between = interval_text(figure)
-    return value_text(figure) + (f" ({between})" if between else "")
+    said = value_text(figure) + (f" ({between})" if between else "")
+    return f"{said} of the pool" if source == "prior" else said
 
 
 def _remarks(counts: Json, own: Json) -> list[str]:

@@ -294,8 +294,8 @@ def compare_with_audit(
         of_p = above / len(positive), *clopper_pearson(above, len(positive), coverage=1 - error)
         chance = _chance_of_gap(above, len(positive), (recall.low, recall.high), int(fewest))
         of_all = recall.value, recall.low, recall.high
-        found.append((chance, figures.threshold, of_p, of_all))
-    chance, *worst = min(found)
+        found.append((chance, -abs(of_p[0] - of_all[0]), figures.threshold, of_p, of_all))
+    chance, _, *worst = min(found)  # of several that chance allows, the widest gap
     said = answers[design.order]
     return TypicalByAudit(*worst, int((said == POSITIVE).sum()), rejected=chance < error)
 

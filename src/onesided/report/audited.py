@@ -30,12 +30,24 @@ def audited(run: RunFiles) -> Markup:
     found = audit_of(run)
     if found is None:
         return Markup()
-    at = number(table(run.audit.get("at_threshold")).get("threshold"))
-    now = number(run.result.get("threshold"))
+    at, now = _thresholds(run)
     moved = at is not None and now is not None and at != now
     return render(
         "report/web/audit.html", found=found, columns=COLUMNS, at=at if moved else None, now=now
     )
+
+
+def audit_sentence(run: RunFiles) -> str:
+    """Return what an audit says of the run's decisions; "" where none speaks of them."""
+    found = audit_of(run)
+    at, now = _thresholds(run)
+    return found.summary if found and at == now else ""
+
+
+def _thresholds(run: RunFiles) -> tuple[float | None, float | None]:
+    """Return the threshold of the audit, and that of the run now."""
+    at = table(run.audit.get("at_threshold")).get("threshold")
+    return number(at), number(run.result.get("threshold"))
 
 
 def audit_warnings(run: RunFiles) -> list[str]:

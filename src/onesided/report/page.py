@@ -16,7 +16,7 @@ from onesided.metrics.stored import Json, listed, read_figures, table
 from onesided.pages.document import document
 from onesided.pages.render import visible
 from onesided.report import rounds, tables
-from onesided.report.audited import audit_warnings, audited
+from onesided.report.audited import audit_sentence, audit_warnings, audited
 from onesided.report.gallery import galleries
 from onesided.report.plots import curves, score_plots
 from onesided.report.probability import probabilities, typical
@@ -90,6 +90,7 @@ def render(run: RunFiles) -> str:
         groups=list(run.thumbnails),
         most_warnings=MOST_ROWS,
         ranked=run.ranking is not None,
+        audited=bool(audit_sentence(run)),
         unsure=not run.labelled and (precision.value is None or precision.bias is not None),
         of_map=run.result.get("data") == "chips",
         sections=_sections(run, found),
