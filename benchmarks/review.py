@@ -273,9 +273,8 @@ def page(content: Mapping[str, Any]) -> str:
         "",
         "Every strategy starts from the same first model. What the models learn is not shown "
         "here: a strategy that finds",
-        "fewer positives may still teach more. What a rejected item should weigh in training is "
-        "measured in",
-        "[rejected](rejected.md).",
+        "fewer positives may still teach more. `benchmarks.rejected` measures what a rejected item "
+        "should weigh in training.",
         "",
         f"Measured at {commit_words(content['origin'])}.",
         "",
