@@ -295,9 +295,9 @@ def compare_with_audit(
         chance = _chance_of_gap(above, len(positive), (recall.low, recall.high), int(fewest))
         of_all = recall.value, recall.low, recall.high
         found.append((chance, -abs(of_p[0] - of_all[0]), figures.threshold, of_p, of_all))
-    chance, _, *worst = min(found)  # of several that chance allows, the widest gap
-    said = answers[design.order]
-    return TypicalByAudit(*worst, int((said == POSITIVE).sum()), rejected=chance < error)
+    chance, _, at, share_of_p, share_of_all = min(found)  # if chance allows several, the widest
+    positives = int((answers[design.order] == POSITIVE).sum())
+    return TypicalByAudit(at, share_of_p, share_of_all, positives, chance < error)
 
 
 def _chance_of_gap(above: int, of_p: int, recall: tuple[float, float], positives: int) -> float:
