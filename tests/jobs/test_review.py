@@ -195,6 +195,19 @@ def test_an_audit_is_answered_in_the_review(run: Path) -> None:
     assert positives["low"] <= 24 <= positives["high"]
 
 
+def test_a_draw_that_was_answered_on_the_page_is_not_replaced(run: Path) -> None:
+    audit_draw(run, size=20)
+    session = ReviewSession(run, audit=True)
+    session.answer(session.next(1)[0].item, "positive")
+    sheet, drawn = (run / "audit.csv").read_bytes(), (run / "audit_draw.json").read_bytes()
+    for change in ({"size": 10}, {"seed": 1}, {"target": "left"}):
+        with pytest.raises(DataError, match="holds answers of another draw"):
+            audit_draw(run, **{"size": 20, **change})  # type: ignore[arg-type]
+    assert (run / "audit.csv").read_bytes() == sheet
+    assert (run / "audit_draw.json").read_bytes() == drawn
+    audit_draw(run, size=30)  # a larger one continues it
+
+
 def test_only_answers_of_the_audit_count_in_it(run: Path) -> None:
     audit_draw(run, size=20)
     session = ReviewSession(run, audit=True)

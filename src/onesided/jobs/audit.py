@@ -128,7 +128,8 @@ def audit_draw(
         items, scores = _pool(run)
         before = Drawn.of(run)
         kept = _kept_rows(run) if before else {}
-        drawn = _next_draw(run, before, result, items, scores, size, target, seed, bool(kept))
+        answered = bool(kept or _reviewed(run))
+        drawn = _next_draw(run, before, result, items, scores, size, target, seed, answered)
         design = drawn.design(scores)
         _write_sheet(run, design, items, scores, kept, blind)
         write_json(run / DRAW, vars(drawn))
@@ -266,9 +267,10 @@ def _next_draw(
     )
     if not same:
         raise DataError(
-            f"{run / SHEET} holds answers of another draw ({before.size} items for "
-            f"{before.target}, seed {before.seed}). Draw at least as many items with the same "
-            "settings to continue it, or move the file away to begin another."
+            f"{run} holds answers of another draw ({before.size} items for {before.target}, seed "
+            f"{before.seed}). Draw at least as many items with the same settings to continue it. "
+            f"To begin another, move {SHEET} away, and answers.jsonl too if they were given on the "
+            "page."
         )
     return Drawn(before.seed, before.target, before.threshold, size, pool)
 
