@@ -73,7 +73,7 @@ def simulated(number: int) -> dict[str, Any]:
     return {
         "number": number,
         **{"many": many, "good": good, "biased": biased},
-        "true": _true(truth, called),
+        "true": true_figures(truth, called),
         "stratified": {name: stratified[name][name] for name in FIGURES},
         "for_f1": stratified["f1"],
         "plain": _intervals(scores, plain, truth, threshold),
@@ -82,11 +82,12 @@ def simulated(number: int) -> dict[str, Any]:
     }
 
 
-def _true(truth: np.ndarray, called: np.ndarray) -> dict[str, float]:
+def true_figures(truth: np.ndarray, called: np.ndarray) -> dict[str, float | None]:
+    """Return the figures of a pool whose classes are known; None where one is not defined."""
     above, both = int((truth & called).sum()), int(truth.sum())
     return {
-        "precision": above / int(called.sum()),
-        "recall": above / both,
+        "precision": above / int(called.sum()) if called.any() else None,
+        "recall": above / both if both else None,
         "f1": 2 * above / (int(called.sum()) + both),
         "positives": both,
         "left": both - above,

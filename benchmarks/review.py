@@ -17,11 +17,10 @@ import io
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import matplotlib as mpl
 import numpy as np
@@ -36,9 +35,9 @@ from onesided.core.config import Settings, merge
 from onesided.core.errors import DataNotFound
 from onesided.core.labels import POSITIVE
 from onesided.core.rng import numpy_generator
+from onesided.data.problem.samples import Samples
 from onesided.data.sources import SOURCES
 from onesided.jobs.review import ReviewSession
-from onesided.methods.against_pool import TrainingRows
 from onesided.run.load import load_data
 from onesided.storage.atomic import read_json, write_text
 from onesided.storage.names import printable
@@ -46,10 +45,10 @@ from onesided.storage.names import printable
 RESULT = REPOSITORY / "benchmarks" / "results" / "review.json"
 PAGE = REPOSITORY / "docs" / "benchmarks" / "review.md"
 PLOT = PAGE.with_suffix(".svg")
-ROUNDS, MISTAKES, SEEDS = 5, 0.02, 2
-ONE_PASS, WEIGHED = "one pass", "likely, rejected items weigh more"
+ROUNDS, MISTAKES, SEEDS = 5, 0.02, 3
+ONE_PASS = "one pass"
 EARLIER_MIX = "likely:2,uncertain:1,diverse:1,random:1"
-STRATEGIES = ("likely", "mixed", WEIGHED, EARLIER_MIX, "diverse", "uncertain", "random", ONE_PASS)
+STRATEGIES = ("likely", "mixed", EARLIER_MIX, "diverse", "uncertain", "random", ONE_PASS)
 TRAINS_NOTHING = ("random", ONE_PASS)
 """What they show does not depend on the model, or on later ones."""
 DRAWN = {"likely": "#0b6e63", "mixed": "#c4572e", "random": "#8a8f94", ONE_PASS: "#333333"}
@@ -106,59 +105,45 @@ def reviewed(problem: Problem, folder: Path, seed: int, answers: int) -> dict[st
     onesided.fit(output=first, seed=seed, settings=merge(PENALTY, settings), **given, **METHOD)
     truth = truth_of(first)
     found = {
-        strategy: _rounds(first, folder / f"of {number}", strategy, truth, seed, answers)
+        strategy: by_rounds(first, folder / f"of {number}", strategy, truth, seed, answers)
         for number, strategy in enumerate(STRATEGIES)
     }
     return {"pool": len(truth), "positives": sum(truth.values()), "found": found}
 
 
-def _rounds(
+def by_rounds(
     run: Path, place: Path, strategy: str, truth: Mapping[str, bool], seed: int, answers: int
 ) -> list[int]:
     """Return how many positives were answered after each round."""
     random = numpy_generator(seed, "simulated reviewer", strategy)
     # Answers are in the run folder: each strategy has a copy, without those of the others.
     run = Path(shutil.copytree(run, place / "1"))
-    chosen = {ONE_PASS: "likely", WEIGHED: "likely"}.get(strategy, strategy)
-    found, seen = [], 0
+    chosen = "likely" if strategy == ONE_PASS else strategy
+    found = []
     for number in range(ROUNDS):
         session = ReviewSession(run, reviewer="simulated", seed=seed)
-        for pick in session.next(answers, strategy=chosen):
-            right = truth[pick.item]
-            said = right if random.random() >= MISTAKES else not right
-            session.answer(pick.item, "positive" if said else "negative", strategy=pick.strategy)
-            seen += right
-        found.append(seen)
+        found.append(answered(session, chosen, truth, answers, random))
         if strategy not in TRAINS_NOTHING and number < ROUNDS - 1:
-            with _rejected_weigh_more() if strategy == WEIGHED else _as_it_is():
-                run = session.apply(place / f"{number + 2}").folder
+            run = session.apply(place / f"{number + 2}").folder
     shutil.rmtree(place)
-    return found
+    return np.cumsum(found).tolist()
 
 
-@contextmanager
-def _as_it_is() -> Iterator[None]:
-    yield
-
-
-@contextmanager
-def _rejected_weigh_more() -> Iterator[None]:
-    """Let a known negative weigh as much as an item of P, all of them at most as much as U.
-
-    An experiment: the library lets it weigh as much as an unlabelled item, which it was before
-    somebody rejected it, so that the answer changes next to nothing.
-    """
-    as_built = TrainingRows.balanced
-
-    def balanced(rows: TrainingRows) -> np.ndarray:
-        weights = as_built(rows).copy()
-        if rows.negative is not None and rows.negative.any():
-            of_pool = weights[rows.unlabelled].sum() / rows.negative.sum()
-            weights[rows.negative] = min(of_pool, weights[rows.labelled].mean())
-        return weights
-
-    with patch.object(TrainingRows, "balanced", balanced):
-        yield
+def answered(
+    session: ReviewSession,
+    strategy: str,
+    truth: Mapping[str, bool],
+    answers: int,
+    random: np.random.Generator,
+) -> int:
+    """Answer what a strategy shows, with mistakes; return how many true positives were shown."""
+    seen = 0
+    for pick in session.next(answers, strategy=strategy):
+        right = truth[pick.item]
+        said = right if random.random() >= MISTAKES else not right
+        session.answer(pick.item, "positive" if said else "negative", strategy=pick.strategy)
+        seen += right
+    return seen
 
 
 def _digits(root: Path, folder: Path, seed: int) -> Problem:
@@ -183,11 +168,13 @@ def _cats(root: Path, folder: Path, seed: int) -> Problem:
     positive = np.flatnonzero(samples.classes == CAT)
     negative = np.flatnonzero(samples.classes != CAT)
 
-    def save(row: int, path: Path) -> None:
-        pixels = np.asarray(samples.values[row]).transpose(1, 2, 0)
-        Image.fromarray(pixels).save(path.with_suffix(".png"))
+    return _two_folders(positive, negative, partial(save_picture, samples), folder, seed)
 
-    return _two_folders(positive, negative, save, folder, seed)
+
+def save_picture(samples: Samples, row: int, path: Path) -> None:
+    """Write an image of a data set as a file; the path has no ending yet."""
+    pixels = np.asarray(samples.values[row]).transpose(1, 2, 0)
+    Image.fromarray(pixels).save(path.with_suffix(".png"))
 
 
 def _harvey(root: Path, folder: Path, seed: int) -> Problem:
@@ -284,14 +271,10 @@ def page(content: Mapping[str, Any]) -> str:
         "ships), so the figures of",
         "cats are no independent check of it; those of Harvey are.",
         "",
-        f"*{WEIGHED}* is an experiment: a rejected item weighs as much as an item of P, all of "
-        "them at most as much as U.",
-        "The library lets it weigh as much as an unlabelled item, which it was before, so that a "
-        "rejection teaches little.",
-        "",
         "Every strategy starts from the same first model. What the models learn is not shown "
         "here: a strategy that finds",
-        "fewer positives may still teach more.",
+        "fewer positives may still teach more. `benchmarks.rejected` measures what a rejected item "
+        "should weigh in training.",
         "",
         f"Measured at {commit_words(content['origin'])}.",
         "",

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from benchmarks import review
-from onesided.methods.against_pool import TrainingRows
 from onesided.storage.atomic import write_text
 
 
@@ -50,19 +49,6 @@ def test_folders_hold_the_positives_that_they_say(tmp_path: Path) -> None:
     known = {int(file.read_text()) for file in given["positives"].iterdir()}
     assert len(known) == review.LABELLED
     assert not known & set(values)
-
-
-def test_rejected_items_weigh_as_much_as_positives_in_the_experiment() -> None:
-    labelled = np.arange(100) < 4
-    negative = np.arange(100) >= 98
-    rows = TrainingRows(np.zeros((100, 1)), labelled, negative)
-    usual = rows.balanced()
-    assert usual[99] == pytest.approx(usual[50])
-    with review._rejected_weigh_more():
-        more = rows.balanced()
-    assert more[99] == pytest.approx(more[0])
-    np.testing.assert_array_equal(more[:98], usual[:98])
-    np.testing.assert_array_equal(rows.balanced(), usual)
 
 
 @pytest.mark.slow

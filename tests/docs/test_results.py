@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import (
     audit,
+    audit_corners,
     big_table,
     busy,
     calibration,
@@ -22,6 +23,7 @@ from benchmarks import (
     panel_page,
     readme,
     regions,
+    rejected,
     review,
     selection,
     serve,
@@ -61,6 +63,7 @@ def made_anew(name: str, written: str) -> str:
         return threshold_rules.page(content)
     plain = {
         "audit": audit,
+        "audit_corners": audit_corners,
         "big_table": big_table,
         "busy": busy,
         "calibration": calibration,
@@ -72,6 +75,7 @@ def made_anew(name: str, written: str) -> str:
         "engines": engines,
         "layers": layers,
         "regions": regions,
+        "rejected": rejected,
         "review": review,
         "selection": selection,
         "serve": serve,

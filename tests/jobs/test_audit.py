@@ -112,8 +112,8 @@ def test_the_last_answer_counts_and_contradictions_are_told(run: Path) -> None:
     heard = Heard()
     counts = audit_estimate(run, answers=file, thresholds=(), monitor=heard)["answers"]
     assert (counts["positive"], counts["negative"], counts["unsure"]) == (1, 1, 2)
-    assert any(f"on 1 items, such as '{items[1]}'" in said for said in heard.said)
-    assert ("U/299.png" in items) or any("were not drawn" in said for said in heard.said)
+    assert any(f"on 1 item, such as '{items[1]}'" in said for said in heard.said)
+    assert ("U/299.png" in items) or any("did not draw" in said for said in heard.said)
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,8 @@ def test_after_a_search_no_figure_counts_what_the_review_found(
     pair = scored.held_out_pair()
     assert pair is not None
     assert len(pair[0]) == int((scored.train_labelled & mask).sum())
+    assert first.result["pu"]["figures"]["recall"]["bias"] is None
+    assert done.result["pu"]["figures"]["recall"]["bias"] == "high"
 
 
 def test_disagreement_keeps_an_item_in_the_pool(run: Path) -> None:
@@ -156,7 +158,7 @@ def test_disagreement_keeps_an_item_in_the_pool(run: Path) -> None:
         session.answer(contested, word, reviewer=word)
     done = session.apply()
     assert contested in (done.folder / "scores.csv").read_text()
-    assert any("contradict each other on 1 items" in sentence for sentence in heard.said)
+    assert any("contradict each other on 1 item, " in sentence for sentence in heard.said)
 
 
 def test_nothing_to_learn_from_and_no_place_are_refused(run: Path) -> None:
@@ -191,6 +193,19 @@ def test_an_audit_is_answered_in_the_review(run: Path) -> None:
     assert (counts["counted"], counts["passed_over"]) == (20, 0)
     positives = found["at_threshold"]["figures"]["positives"]
     assert positives["low"] <= 24 <= positives["high"]
+
+
+def test_a_draw_that_was_answered_on_the_page_is_not_replaced(run: Path) -> None:
+    audit_draw(run, size=20)
+    session = ReviewSession(run, audit=True)
+    session.answer(session.next(1)[0].item, "positive")
+    sheet, drawn = (run / "audit.csv").read_bytes(), (run / "audit_draw.json").read_bytes()
+    for change in ({"size": 10}, {"seed": 1}, {"target": "left"}):
+        with pytest.raises(DataError, match="holds answers of another draw"):
+            audit_draw(run, **{"size": 20, **change})  # type: ignore[arg-type]
+    assert (run / "audit.csv").read_bytes() == sheet
+    assert (run / "audit_draw.json").read_bytes() == drawn
+    audit_draw(run, size=30)  # a larger one continues it
 
 
 def test_only_answers_of_the_audit_count_in_it(run: Path) -> None:

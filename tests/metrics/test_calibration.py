@@ -74,6 +74,15 @@ def test_weights_undo_an_uneven_draw() -> None:
     assert found.predict(scores[:1])[0] == pytest.approx(0.25)
 
 
+def test_a_few_answers_that_are_alike_do_not_say_always_or_never() -> None:
+    scores = np.array([0.1, 0.2, 0.3, 0.8, 0.9])
+    weights = np.array([4.0, 4.0, 4.0, 1.0, 1.0])
+    found = PUCalibrator().fit_answers(scores, np.array([0, 0, 0, 1, 1]), weights)
+    lowest, highest = found.predict(np.array([0.0, 1.0]))
+    assert highest == pytest.approx(2 / 2.5)
+    assert lowest == pytest.approx(2 / 14)
+
+
 def test_what_cannot_be_calibrated_is_refused() -> None:
     scores, labels, _ = clouds(4)
     with pytest.raises(ConfigError, match="needs a prior"):

@@ -11,6 +11,7 @@ from onesided.core.errors import DataError
 from onesided.metrics.figure import NO_PRIOR, NOTHING_CALLED, Figure
 from onesided.metrics.pu import (
     FORMULAS,
+    after_review,
     evaluate_pu,
     population_prior,
     proxy_accuracy_case_control,
@@ -301,3 +302,26 @@ def test_bad_scores_are_named(
 ) -> None:
     with pytest.raises(DataError, match=complaint):
         evaluate_pu(np.array(positives), np.array(unlabelled), scenario="case-control")
+
+
+def test_after_a_review_recall_is_told_to_be_too_high() -> None:
+    random = np.random.default_rng(0)
+    positive, hidden = random.beta(4, 2, 200), np.sort(random.beta(4, 2, 300))
+    left = hidden[:150]  # a review went down the ranking and took the better half
+    pool = np.concatenate([left, random.beta(2, 6, 1000)])
+    usual = evaluate_pu(positive, pool, scenario="case-control", prior=0.2)
+    recall = after_review(usual).figures["recall"]
+    assert recall.low is not None
+    assert (left > 0.5).mean() < recall.low, "what P says is false of what is left"
+    assert recall.bias == "high"
+    assert "easy_first" in recall.assumes
+    assert usual.figures["recall"].bias is None
+
+
+def test_a_review_changes_no_number_and_nothing_that_does_not_rest_on_p() -> None:
+    usual = evaluate_pu(np.linspace(0.3, 1, 50), np.linspace(0, 1, 400), scenario="case-control")
+    reviewed = after_review(usual).figures
+    for name, figure in usual.figures.items():
+        assert (reviewed[name].value, reviewed[name].interval) == (figure.value, figure.interval)
+        assert ("easy_first" in reviewed[name].assumes) == ("scar" in figure.assumes)
+    assert reviewed["proxy_auc"] == usual.figures["proxy_auc"]

@@ -1,5 +1,7 @@
 """Problems whose labelling is known: does the test keep its level, and see what it says it sees?"""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -14,6 +16,7 @@ from onesided.metrics.typical import (
     Sample,
     Typical,
     TypicalByAudit,
+    _chance_of_gap,
     _p,
     compare_with_audit,
     is_typical,
@@ -147,9 +150,39 @@ def test_an_audit_sees_a_p_of_easy_positives_that_p_and_u_cannot_show() -> None:
     assert one.to_json()["rejected"] is True
 
 
+def test_the_widest_of_several_gaps_that_chance_allows_is_told() -> None:
+    found = audited(0, easy=0, size=60)
+    assert found is not None
+    assert not found.rejected
+    assert 0.02 < found.of_all[0] < 0.98
+    assert "a difference that chance allows" in found.sentence
+
+
 def test_an_audit_without_a_positive_says_nothing_of_p() -> None:
     scores = np.linspace(0, 1, 500)
     design = audit_sample(scores, size=30)
     answers = np.full(500, UNANSWERED)
     answers[design.order] = NEGATIVE
     assert compare_with_audit(scores[-50:], scores, design, answers) is None
+
+
+def test_few_positives_in_the_pool_do_not_make_p_untypical() -> None:
+    # All items are answered, so the pool's recall is known; but 15 positives are a small sample.
+    found = []
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        truth = np.arange(300) < 15
+        scores = expit(random.standard_normal(300) + 1.5 * truth - 1)
+        design = audit_sample(scores, size=300, threshold=0.5, seed=seed)
+        labelled = expit(random.standard_normal(100) + 0.5)
+        found.append(compare_with_audit(labelled, scores, design, truth.astype(np.int64)))
+    assert sum(each is not None and each.rejected for each in found) <= 4
+
+
+def test_the_chance_of_a_gap_is_that_of_drawing_p_among_all_positives() -> None:
+    # 4 of P and 2 to 3 of 4 positives of the pool score higher: P takes 4 of the 7 there are.
+    ways = [math.comb(7, of_p) * math.comb(1, 4 - of_p) / math.comb(8, 4) for of_p in range(3, 5)]
+    assert _chance_of_gap(4, 4, (0.5, 0.7), 4) == pytest.approx(ways[1])
+    assert _chance_of_gap(4, 4, (0.5, 1.0), 4) == 1.0
+    assert _chance_of_gap(0, 4, (0.3, 1.0), 4) == pytest.approx(1 - 4 / 8)
+    assert _chance_of_gap(4, 4, (0.0, 0.5), 0) == 1.0

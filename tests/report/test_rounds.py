@@ -38,7 +38,8 @@ def test_the_report_shows_what_changed_between_the_rounds(tmp_path: Path) -> Non
     assert "What the review changed" in text
     for words in (
         "12 positive, 30 negative, 2 unsure, 1 skipped",
-        "on 1 items reviewers disagree",
+        "on 1 item reviewers disagree, and it stays in the pool.",
+        "in 30 min 0 s of work.",
         "24 positives were found per hour",
         "Cohen&#39;s kappa 0.74",
         "80 of the 100",

@@ -117,7 +117,7 @@ def test_people_who_disagree_are_told_of(tmp_path: Path) -> None:
     file.write_text(f"item,answer,reviewer\n{ITEMS[0]},negative,Ben\n")
     assert session.import_file(file) == 1
     (sentence,) = heard.said
-    assert "contradict each other on 1 more items" in sentence
+    assert "contradict each other on 1 more item, " in sentence
     assert "Anna: positive, Ben: negative" in sentence
 
 

@@ -12,13 +12,7 @@ from onesided.cli.options import Json, Quiet
 if TYPE_CHECKING:
     from rich.table import Table
 
-LABELS = {
-    "precision": "Precision",
-    "recall": "Recall",
-    "f1": "F1",
-    "positives": "Positives in the pool",
-    "left": "Positives below the threshold",
-}
+    from onesided.metrics.audit_words import AuditWords
 
 
 class Step(StrEnum):
@@ -60,6 +54,7 @@ def audit(
 
     check_finished(run)
     from onesided.jobs.audit import audit_draw, audit_estimate
+    from onesided.metrics.audit_words import audit_words
 
     monitor = Terminal(quiet=quiet or as_json)
     if step is Step.DRAW:
@@ -73,19 +68,18 @@ def audit(
     if as_json:
         print_json(found)
         return
-    console.print(_table(found))
-    say(found["stopping"])
-    for sentence in _sentences(found):
-        say(sentence)
+    words = audit_words(found)
+    console.print(_table(words))
+    for sentence in (words.stopping, words.typical, *_sentences(found["calibration"])):
+        if sentence:
+            say(sentence)
 
 
-def _sentences(found: Mapping[str, Any]) -> list[str]:
-    """Return what the audit says of P, and of the run's probabilities."""
+def _sentences(calibration: Mapping[str, Any]) -> list[str]:
+    """Return what the audit says of the run's probabilities."""
     from onesided.metrics.reliability import Reliability
 
-    calibration, typical = found["calibration"], found["typical"]
-    said = [typical["explained"]] if typical else []
-    said.append(calibration["explained"])
+    said = [calibration["explained"]]
     for kind, words in (("reliability_before", "Without the answers: "), ("reliability", "")):
         off = calibration.get(kind)
         if off and not (kind == "reliability_before" and off == calibration["reliability"]):
@@ -93,45 +87,16 @@ def _sentences(found: Mapping[str, Any]) -> list[str]:
     return said
 
 
-def _table(found: Mapping[str, Any]) -> "Table":
+def _table(found: "AuditWords") -> "Table":
     """Return the figures of the audit beside what had been claimed without it."""
     from rich.table import Table
 
-    from onesided.metrics.stored import read_figure
-    from onesided.metrics.words import interval_text, percent, value_text
+    from onesided.metrics.audit_words import COLUMNS
 
-    def shown(name: str, value: float | None) -> str:
-        if value is None:
-            return "-"
-        return f"{value:,.0f}" if name in ("positives", "left") else percent(value)
-
-    counts, own = found["answers"], found["at_threshold"]
-    title = f"From {counts['counted']} random items of a pool of {found['pool']:,}"
-    table = Table(title=title, title_justify="left")
-    table.add_column("figure")
-    for column in ("value", "95 % interval", "claimed without the audit"):
-        table.add_column(column, justify="right")
-    for name, label in LABELS.items():
-        each = own["figures"][name]
-        claim = found["claimed"].get(name)
-        claimed = "-"
-        if claim is not None and claim["value"] is not None:
-            figure = read_figure(name, claim)
-            between = interval_text(figure)
-            claimed = value_text(figure) + (f" ({between})" if between else "")
-        ends = "-"
-        if each["low"] is not None:
-            ends = " to ".join(shown(name, each[end]) for end in ("low", "high"))
-        table.add_row(label, shown(name, each["value"]), ends, claimed)
-    lines = [
-        f"{own['called']:,} items are called positive. The intervals hold at all looks together "
-        "and assume only that the items were drawn at random and answered rightly.",
-    ]
-    if counts["unsure"]:
-        passed = f" ({counts['passed_over']} passed over)" if counts["passed_over"] else ""
-        lines.append(
-            f"Unsure answers: {counts['unsure']}{passed}. Intervals reach from the worst to the "
-            "best case of what they may be."
-        )
-    table.caption, table.caption_justify = "\n".join(lines), "left"
+    table = Table(title=found.title, title_justify="left")
+    for number, column in enumerate(COLUMNS):
+        table.add_column(column, justify="right" if number else "left")
+    for row in found.rows:
+        table.add_row(*row)
+    table.caption, table.caption_justify = "\n".join(found.remarks), "left"
     return table

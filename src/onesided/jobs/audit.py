@@ -5,7 +5,6 @@ is made again; `audit_estimate` writes `audit.json`. None of the three belongs t
 `--overwrite` removes: answers are work of people.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,12 @@ from onesided.core.errors import ConfigError, DataError, DataNotFound
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.core.monitor import Monitor
 from onesided.jobs.settings import PathLike
+from onesided.jobs.words import count
 from onesided.metrics import audit
 from onesided.metrics.audit import UNANSWERED, answers_to_halve, counted_answers
 from onesided.metrics.audit_design import AuditDesign, Target, audit_sample
+from onesided.metrics.audit_words import FILE as FOUND
+from onesided.metrics.audit_words import pool_hash
 from onesided.metrics.calibration import Calibration
 from onesided.metrics.stored import read_figures
 from onesided.report import write_report
@@ -40,7 +42,7 @@ from onesided.storage.names import name_in_cell, spreadsheet_safe
 from onesided.storage.table import csv_lines, read_rows
 from onesided.storage.together import together, write_checksums
 
-SHEET, DRAW, FOUND = "audit.csv", "audit_draw.json", "audit.json"
+SHEET, DRAW = "audit.csv", "audit_draw.json"
 FARTHEST_FORECAST = 1600
 """Answers beyond which the forecast of the stopping rule does not look."""
 THRESHOLDS = tuple(round(0.1 * tenth, 1) for tenth in range(1, 10))
@@ -126,7 +128,8 @@ def audit_draw(
         items, scores = _pool(run)
         before = Drawn.of(run)
         kept = _kept_rows(run) if before else {}
-        drawn = _next_draw(run, before, result, items, scores, size, target, seed, bool(kept))
+        answered = bool(kept or _reviewed(run))
+        drawn = _next_draw(run, before, result, items, scores, size, target, seed, answered)
         design = drawn.design(scores)
         _write_sheet(run, design, items, scores, kept, blind)
         write_json(run / DRAW, vars(drawn))
@@ -135,7 +138,7 @@ def audit_draw(
         "the first line on and in this order. You may look at the figures at any time."
     )
     if kept:
-        monitor.note(f"{len(kept)} lines with answers were kept.")
+        monitor.note(f"Kept {count(len(kept), 'line')} with answers.")
     return run / SHEET
 
 
@@ -204,13 +207,11 @@ def _write(
     found: AuditedProbabilities | None,
     result: dict[str, Any],
 ) -> None:
-    """Write `audit.json`; with it, where they change, the run's probabilities and its page."""
-    if found is None or found.now == curve_of(run):
-        write_json(run / FOUND, content)
-        return
+    """Write `audit.json` and the run's page; with it, where they change, its probabilities."""
     with together(run) as new:
         write_json(new / FOUND, content)
-        write_probabilities(new, run, found, result)
+        if found is not None and found.now != curve_of(run):
+            write_probabilities(new, run, found, result)
         write_report(run, new=new)
         write_checksums(new, run)
 
@@ -228,7 +229,7 @@ def items_to_audit(run: Path) -> list[str]:
 
 
 def _check_pool(run: Path, drawn: Drawn, items: Sequence[str], scores: np.ndarray) -> None:
-    if drawn.pool != _hash(items, scores):
+    if drawn.pool != pool_hash(items, scores.tolist()):
         raise DataError(
             f"{run / SCORES} changed since the audit was drawn, so the answers are not a "
             "random sample of it. Restore it, or move the audit files away and draw again."
@@ -238,13 +239,6 @@ def _check_pool(run: Path, drawn: Drawn, items: Sequence[str], scores: np.ndarra
 def _pool(run: Path) -> tuple[list[str], np.ndarray]:
     scores = read_pool(run)
     return list(scores), np.array(list(scores.values()))
-
-
-def _hash(items: Sequence[str], scores: np.ndarray) -> str:
-    lines = "".join(
-        f"{item}\0{score!r}\0" for item, score in zip(items, scores.tolist(), strict=True)
-    )
-    return hashlib.blake2b(lines.encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def _next_draw(
@@ -261,7 +255,7 @@ def _next_draw(
     """Return the draw that was asked for; refuse one that would lose answers."""
     if seed is not None and seed < 0:
         raise ConfigError(f"A seed is a number from 0 on; got {seed}.")
-    pool, size = _hash(items, scores), min(size, len(items))
+    pool, size = pool_hash(items, scores.tolist()), min(size, len(items))
     if before is None or not answered:
         threshold = float(result["threshold"])
         return Drawn(seed or 0, target or "f1", threshold, size, pool)
@@ -273,9 +267,10 @@ def _next_draw(
     )
     if not same:
         raise DataError(
-            f"{run / SHEET} holds answers of another draw ({before.size} items for "
-            f"{before.target}, seed {before.seed}). Draw at least as many items with the same "
-            "settings to continue it, or move the file away to begin another."
+            f"{run} holds answers of another draw ({before.size} items for {before.target}, seed "
+            f"{before.seed}). Draw at least as many items with the same settings to continue it. "
+            f"To begin another, move {SHEET} away, and answers.jsonl too if they were given on the "
+            "page."
         )
     return Drawn(before.seed, before.target, before.threshold, size, pool)
 
@@ -342,13 +337,14 @@ def _given(
     beside = [item for item in answers.meant if item not in drawn]
     if beside:
         monitor.note(
-            f"{len(beside)} answered items were not drawn for the audit and do not count: they "
-            "are no random sample."
+            f"Answers to {count(len(beside), 'item')} that the audit did not draw do not count: "
+            "chosen items are no random sample."
         )
     if answers.contradictory:
         monitor.warn(
-            f"Reviewers contradict each other on {len(answers.contradictory)} items, such as "
-            f"'{answers.contradictory[0]}'. These count as unsure until one of them changes."
+            f"Reviewers contradict each other on {count(len(answers.contradictory), 'item')}, such "
+            f"as '{answers.contradictory[0]}'. What they dispute counts as unsure until one of "
+            "them changes."
         )
     given = np.full(len(items), UNANSWERED)
     for item, meant in answers.meant.items():

@@ -33,8 +33,8 @@ def choices(problem: Problem, preset: str | None) -> list[str]:
 def _time_line(config: RunConfig, preset: str | None) -> str:
     chosen, train = f"Preset: {preset or 'none, all settings are given'}", config.train
     if isinstance(config.method, AutoConfig):
-        minutes = f"{config.method.minutes:g}"
-        return f"{chosen}; candidates that take {minutes} minutes together on two idle cores."
+        minutes = "1 minute" if config.method.minutes == 1 else f"{config.method.minutes:g} minutes"
+        return f"{chosen}; candidates that take {minutes} together on two idle cores."
     return (
         f"{chosen}; {count(train.epochs, 'epoch')} of batches of {train.batch_size}, learning rate "
         f"{train.learning_rate:g}."

@@ -22,6 +22,7 @@ from onesided.jobs.fit import fit_settings
 from onesided.jobs.map import map_settings, run_of
 from onesided.jobs.map_request import MapRequest
 from onesided.jobs.settings import PathLike
+from onesided.jobs.words import count
 from onesided.methods import AUTO
 from onesided.methods.base import GradientMethod
 from onesided.report import write_report
@@ -130,7 +131,7 @@ class ReviewSession(Session):
         layer = _map_of(self.run) if map_file is None else Path(map_file)
         lacking = write_answers_layer(layer, self.merged(), path)
         if lacking:
-            self.monitor.warn(f"{lacking} answers are about buildings that the map does not have.")
+            self.monitor.warn(f"The map does not have the buildings of {count(lacking, 'answer')}.")
         return path
 
     def import_file(self, file: PathLike) -> int:
@@ -178,9 +179,9 @@ class ReviewSession(Session):
         new = len(after.conflicts) - len(before.conflicts)
         if new > 0:
             self.monitor.warn(
-                f"Reviewers contradict each other on {new} more items, such as "
-                f"{after.conflicts[-1]}. These are left out of the next training until one of "
-                "them changes."
+                f"Reviewers contradict each other on {count(new, 'more item')}, such as "
+                f"{after.conflicts[-1]}. What they dispute is left out of the next training until "
+                "one of them changes."
             )
 
 
@@ -272,8 +273,8 @@ def _freeze_answers(session: ReviewSession, output: Path, monitor: Monitor) -> N
         )
     if merged.conflicts:
         monitor.warn(
-            f"Reviewers contradict each other on {len(merged.conflicts)} items, such as "
-            f"{merged.conflicts[0]}. These stay in the pool."
+            f"Reviewers contradict each other on {count(len(merged.conflicts), 'item')}, such as "
+            f"{merged.conflicts[0]}. What they dispute stays in the pool."
         )
     earlier = stored_path(getattr(session.config.data, "answers", None))
     if earlier is not None:
@@ -376,7 +377,7 @@ def summary_lines(session: Session) -> Sequence[str]:
     what = "drawn items" if session.drawn is not None else "items"
     lines = [f"{done.answered} of {done.items:,} {what} answered{f': {counts}' if counts else ''}."]
     if done.contested:
-        lines.append(f"Reviewers disagree on {done.contested} items.")
+        lines.append(f"Reviewers disagree on {count(done.contested, 'item')}.")
     if done.found_per_hour is not None:
         lines.append(f"{done.found_per_hour:.0f} positives found per hour of work.")
     return [*lines, *(f"{pair}." for pair in session.agreement())]

@@ -360,7 +360,9 @@ def _estimate(sample: _Sample, name: str, coverage: float) -> Estimate:
     best = sample.decided(above=POSITIVE, below=POSITIVE if rises_below else NEGATIVE)
     low, high = _interval(worst, name, coverage)
     if (sample.given == UNKNOWN).any():
-        high = _interval(best, name, coverage)[1]
+        # Two intervals, of which each may miss: half of the error is left to either.
+        each = (1 + coverage) / 2
+        low, high = _interval(worst, name, each)[0], _interval(best, name, each)[1]
     value = _value(sample, name)
     if value is not None and low is not None and high is not None:
         value = min(max(value, low), high)

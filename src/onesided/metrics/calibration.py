@@ -7,7 +7,8 @@ By Bayes' rule the probability that an item of U with score s is positive is pi 
 The ratio is estimated as a rising step function, by isotonic regression of "is labelled" on the
 scores of P and U together: a step with p of n_P positives and u of n_U unlabelled items has the
 ratio (p / n_P) / (u / n_U). Half an item of P counts beside the lowest score and half an item of U
-beside the highest, so that no finite number of items says never or always.
+beside the highest, so that no finite number of items says never or always. So it is with answers:
+half an answer counts against an end where all of them are alike.
 """
 
 from typing import Literal
@@ -129,7 +130,17 @@ class PUCalibrator(BaseEstimator):  # type: ignore[misc]
         """
         known = np.isin(classes, (POSITIVE, NEGATIVE)).all() and len(np.unique(classes)) == 2
         _check(scores, bool(known), "positive and negative answers, and no others")
-        self.curve_ = _rising(scores, (classes == POSITIVE).astype(np.float64), weights)
+        weight = np.ones(len(scores)) if weights is None else weights
+        values = (classes == POSITIVE).astype(np.float64)
+        sure = _rising(scores, values, weight).predict([scores.min(), scores.max()])
+        # A step of positives, or of negatives, alone gets half an answer against it.
+        ends = np.flatnonzero(sure == [0, 1])
+        rows = np.array([scores.argmin(), scores.argmax()])[ends]
+        self.curve_ = _rising(
+            np.append(scores, scores[rows]),
+            np.append(values, 1.0 - ends),
+            np.append(weight, AT_ENDS * weight[rows]),
+        )
         return self
 
     def predict(self, scores: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:

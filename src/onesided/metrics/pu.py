@@ -230,6 +230,8 @@ FORMULAS: dict[str, Formula] = {
     ),
 }
 """Figures that combine several estimates, by name."""
+OF_P = ("recall", "auc")
+"""Figures that are too high where P is easier to find than the positives of the pool."""
 
 _ADVANTAGE = Formula(lambda rates: rates.recall - rates.share, needs_prior=False, is_share=False)
 
@@ -293,6 +295,26 @@ def _figure(name: str, found: Raw, counts: _Counts, setting: Setting, prior: Fig
         missing = prior.missing or missing
     return present(
         name, found, is_share=formula.is_share, assumes=assumes, bias=bias, missing=missing
+    )
+
+
+def after_review(evaluation: PUEvaluation) -> PUEvaluation:
+    """Return the evaluation of a pool from which a review took the positives that it found.
+
+    Recall and AUC are measured on P, which is then typical of easier positives than are left.
+    """
+    return replace(
+        evaluation,
+        figures={
+            name: replace(
+                figure,
+                assumes=(*figure.assumes, "easy_first"),
+                bias="high" if name in OF_P else figure.bias,
+            )
+            if "scar" in figure.assumes
+            else figure
+            for name, figure in evaluation.figures.items()
+        },
     )
 
 

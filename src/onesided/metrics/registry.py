@@ -136,6 +136,12 @@ ASSUMPTIONS: dict[str, Assumption] = {
     "scar": Assumption(
         "typical positives", "The labelled positives are typical of all positives (SCAR)."
     ),
+    "easy_first": Assumption(
+        "review found easy ones",
+        "A review took positives out of the pool, the easy ones first. Those that are left are "
+        "harder to find than P, so recall and AUC of what is left are lower than P says; an audit "
+        "tells by how much.",
+    ),
     "held_out": Assumption(
         "random held-out part",
         "The held-out items are a random part of the data and were not trained on.",

@@ -17,12 +17,16 @@ Mielniczuk (arXiv 2404.00145). Differs: they compare P with a set of items that 
 positive, and take the distribution of the statistic from artificial labels, which is right as far
 as that set is; here the level holds without it, and artificial labels serve the power alone.
 
-An audit shows more. The share of all positives above a score (its recall) has an interval from the
-answers, whatever the model took for the class; that of P has one by Clopper and Pearson. Where P is
-typical the two shares are one number. `compare_with_audit` looks at m scores, with intervals that
-each fail with a chance of at most level / 2m; those of the audit hold at all looks together.
+An audit shows more. The share of the pool's positives above a score (its recall) has an interval
+from the answers, whatever the model took for the class. Where P is typical, P and the positives of
+the pool are two random parts of the same items. Given how many of both together score higher, the
+number of P then has a hypergeometric distribution: Fisher's exact test. Of all numbers of positives
+that the audit allows, `compare_with_audit` takes those nearest to P, and the fewest. It looks at m
+scores: the tests fail with a chance of at most level / 2m each, the intervals of recall and of the
+number of positives with level / 4m each, at all looks together.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -226,21 +230,18 @@ class TypicalByAudit:
     """Whether P scores like the positives that an audit found.
 
     Attributes:
-        at: The score at which the two shares differ most, for their intervals.
+        at: The score at which the two shares differ most, for what chance allows.
         of_p: Share of P above it, with its ends.
         of_all: Share of all positives of the pool above it, with its ends.
         positives: Positives among the answers.
+        rejected: Whether P is not typical.
     """
 
     at: float
     of_p: tuple[float, float, float]
     of_all: tuple[float, float, float]
     positives: int
-
-    @property
-    def rejected(self) -> bool:
-        """Whether P is not typical."""
-        return _gap(self.of_p[1:], self.of_all[1:]) > 0
+    rejected: bool
 
     @property
     def sentence(self) -> str:
@@ -255,13 +256,13 @@ class TypicalByAudit:
                 "rest on P are wrong; the audit's are not."
             )
         return (
-            f"The audit does not show that P is not typical of all positives: {shares}, which may "
-            "be one number. More answers show smaller differences."
+            f"The audit does not show that P is not typical of all positives: {shares}, a "
+            "difference that chance allows. More answers show smaller differences."
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry `typical` of `audit.json`."""
-        return {**vars(self), "rejected": self.rejected, "explained": self.sentence}
+        return {**vars(self), "explained": self.sentence}
 
 
 def compare_with_audit(
@@ -283,24 +284,33 @@ def compare_with_audit(
     cuts = sorted(set(highest))  # an item above one is in a stratum above it
     if not cuts:
         return None
-    coverage = 1 - LEVEL / (2 * len(cuts))
+    error = LEVEL / (4 * len(cuts))
     found = []
-    for figures in audit_estimate(scores, design, answers, thresholds=cuts, coverage=coverage):
-        recall = figures.figures["recall"]
-        if recall.value is None or recall.low is None or recall.high is None:
+    for figures in audit_estimate(scores, design, answers, thresholds=cuts, coverage=1 - error):
+        recall, fewest = figures.figures["recall"], figures.figures["positives"].low
+        if recall.value is None or recall.low is None or recall.high is None or fewest is None:
             return None
         above = int((positive > figures.threshold).sum())
-        low, high = clopper_pearson(above, len(positive), coverage=coverage)
-        of_p = (above / len(positive), low, high)
-        found.append((figures.threshold, of_p, (recall.value, recall.low, recall.high)))
-    worst = max(found, key=lambda each: _gap(each[1][1:], each[2][1:]))
-    said = answers[design.order]
-    return TypicalByAudit(*worst, int((said == POSITIVE).sum()))
+        of_p = above / len(positive), *clopper_pearson(above, len(positive), coverage=1 - error)
+        chance = _chance_of_gap(above, len(positive), (recall.low, recall.high), int(fewest))
+        of_all = recall.value, recall.low, recall.high
+        found.append((chance, -abs(of_p[0] - of_all[0]), figures.threshold, of_p, of_all))
+    chance, _, at, share_of_p, share_of_all = min(found)  # if chance allows several, the widest
+    positives = int((answers[design.order] == POSITIVE).sum())
+    return TypicalByAudit(at, share_of_p, share_of_all, positives, chance < error)
 
 
-def _gap(one: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """Return how far two intervals are apart; below 0 where they overlap."""
-    return max(other[0] - one[1], one[0] - other[1])
+def _chance_of_gap(above: int, of_p: int, recall: tuple[float, float], positives: int) -> float:
+    """Return Fisher's one-sided p of P against positives of the pool, the nearest that may be."""
+    from scipy.stats import hypergeom  # a second to import
+
+    nearest = min(max(above / of_p, recall[0]), recall[1])
+    if nearest == above / of_p:
+        return 1.0
+    # Rounded towards P.
+    higher = math.ceil(nearest * positives) if above / of_p > nearest else int(nearest * positives)
+    share = hypergeom(of_p + positives, above + higher, of_p)
+    return float(share.sf(above - 1) if above / of_p > nearest else share.cdf(above))
 
 
 def _ends(share: tuple[float, float, float]) -> str:

@@ -16,6 +16,7 @@ from onesided.metrics.stored import Json, listed, read_figures, table
 from onesided.pages.document import document
 from onesided.pages.render import visible
 from onesided.report import rounds, tables
+from onesided.report.audited import audit_sentence, audit_warnings, audited
 from onesided.report.gallery import galleries
 from onesided.report.plots import curves, score_plots
 from onesided.report.probability import probabilities, typical
@@ -85,10 +86,11 @@ def render(run: RunFiles) -> str:
         headline=headline(run, found),
         lede=lede(run, found),
         alarm=run.degenerate,
-        warnings=[*run.notes, *told],
+        warnings=[*run.notes, *audit_warnings(run), *told],
         groups=list(run.thumbnails),
         most_warnings=MOST_ROWS,
         ranked=run.ranking is not None,
+        audited=bool(audit_sentence(run)),
         unsure=not run.labelled and (precision.value is None or precision.bias is not None),
         of_map=run.result.get("data") == "chips",
         sections=_sections(run, found),
@@ -99,6 +101,7 @@ def _sections(run: RunFiles, found: Mapping[str, Figure]) -> list[tuple[str, str
     """Return anchor, title and body of each section that has something to show."""
     parts = (
         ("items", "What it found", galleries(run)),
+        ("audit", "What an audit says", audited(run)),
         ("trust", "How far to trust it", tables.cards(found)),
         ("truth", "Estimate and truth", tables.truth(run, found)),
         ("review", "What the review changed", rounds.changed(run)),

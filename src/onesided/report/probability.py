@@ -6,6 +6,7 @@ from onesided.metrics.reliability import Reliability
 from onesided.metrics.stored import table
 from onesided.pages.render import render
 from onesided.report import figures
+from onesided.report.audited import audit_of
 from onesided.report.plots import Plot
 from onesided.report.runfiles import RunFiles
 
@@ -30,11 +31,12 @@ def probabilities(run: RunFiles) -> Markup:
 
 
 def typical(run: RunFiles) -> Markup:
-    """Return what the test of P found, what it could have found, and what to do."""
-    found = table(run.result.get("typical"))
-    if not found:
-        return Markup()
-    return render("report/web/typical.html", explained=found.get("explained", ""))
+    """Return what an audit says of P, and what the test of P and U found and could have found."""
+    audit = audit_of(run)
+    by_audit = audit.typical if audit else ""
+    by_test = str(table(run.result.get("typical")).get("explained") or "")
+    sentences = [said for said in (by_audit, by_test) if said]
+    return render("report/web/typical.html", sentences=sentences) if sentences else Markup()
 
 
 def _plot(title: str, name: str, found: Reliability) -> Plot:

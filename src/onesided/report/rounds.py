@@ -2,6 +2,7 @@
 
 from markupsafe import Markup
 
+from onesided.core.duration import duration
 from onesided.metrics import words
 from onesided.metrics.registry import entry
 from onesided.metrics.stored import Json, listed, number, numbers, read_figure, table
@@ -18,7 +19,7 @@ def changed(run: RunFiles) -> Markup:
     if not review:
         return Markup()
     answers, ranking = table(review.get("answers")), table(review.get("ranking"))
-    hours = (number(answers.get("seconds")) or 0.0) / 3600
+    seconds = number(answers.get("seconds")) or 0.0
     return render(
         "report/web/rounds.html",
         round=int(number(review.get("round")) or 0),
@@ -26,7 +27,7 @@ def changed(run: RunFiles) -> Markup:
         start=str(review.get("start", "")),
         counts={word: int(number(answers.get(word)) or 0) for word in COUNTED},
         reviewers=[str(name) for name in listed(answers.get("reviewers"))[:MOST_ROWS]],
-        hours=f"{hours:.1f}",
+        time=duration(seconds),
         per_hour=number(answers.get("found_per_hour")),
         strategies=_strategies(answers),
         agreement=[_agreement(table(pair)) for pair in listed(review.get("agreement"))[:MOST_ROWS]],

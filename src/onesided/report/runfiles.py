@@ -26,7 +26,7 @@ from onesided.storage.own_file import digest_of, read_arrays, read_own
 
 READ = (
     *("result.json", "report.npz", "compare.json", "log.jsonl", "manifest.json", "scores.csv"),
-    "review.json",
+    *("review.json", "audit.json"),
 )
 """Files that a page is made from."""
 GROUPS = ("top", "threshold", "bottom", "doubted")
@@ -94,6 +94,7 @@ class RunFiles:
 
     Attributes:
         review: What a round of review changed, where the run learned from one.
+        audit: What people said of a random sample of the pool.
         labelled: Figures on items whose true class became known after the run.
         made_from: Digest of the files; a page that names another one is stale.
         notes: Sentences about files that were there but could not be read.
@@ -109,6 +110,7 @@ class RunFiles:
     embedding: Embedding | None = None
     comparison: tuple[Json, ...] = ()
     review: Json = field(default_factory=dict)
+    audit: Json = field(default_factory=dict)
     labelled: Json = field(default_factory=dict)
     made_from: str = ""
     notes: tuple[str, ...] = ()
@@ -169,6 +171,7 @@ def read_run(run: Path, new: Path | None = None) -> RunFiles:
         embedding=_embedding(arrays, notes),
         comparison=_compared(run, listed(comparison), raw),
         review=table(_optional(place("review.json"), _read_json, None, notes)),
+        audit=table(_optional(place("audit.json"), _read_json, None, notes)),
         made_from=made_from(run, new),
         notes=tuple(notes),
     )

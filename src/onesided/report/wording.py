@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from onesided.metrics.figure import Figure
 from onesided.metrics.stored import number, table
 from onesided.metrics.words import percent, sentence, value_text
+from onesided.report.audited import audit_sentence
 from onesided.report.runfiles import RunFiles
 
 
@@ -31,6 +32,8 @@ def lede(run: RunFiles, found: Mapping[str, Figure]) -> str:
     """Return how sure one can be, in a few plain sentences."""
     if run.degenerate:
         return "The model did not learn to separate positives from the rest. The reason is below."
+    if said := audit_sentence(run):
+        return said  # it rests on less than the estimates, which the cards below show
     known = {name for name, figure in found.items() if figure.is_known}
     sentences = [
         sentence(found[name], interval=True) for name in ("recall", "precision") if name in known

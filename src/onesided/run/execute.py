@@ -243,6 +243,7 @@ def _score_everything(problem: Problem, predictor: Predictor, found: Search | No
         negatives=_score_negatives(problem, predictor, found),
         fold=None if found is None else found.board.fold,
         train_counted=counted(train),
+        train_found=train.found,
         held_out_counted=None if held_out is None else counted(held_out, train),
     )
 

@@ -130,8 +130,8 @@ def apply_answers(loaded: LoadedData, file: str | None) -> LoadedData:
     told = (
         f"{done.positives} items that reviewers call positive joined P, and {done.rejected} became "
         "known negatives. A model chose which items they looked at, so figures do not count these "
-        "items; and figures without an audit suppose that the positives which are left look like "
-        "those of P, though a review finds the easy ones first."
+        "items. A review finds the easy positives first: those that are left are harder to find "
+        "than figures say that rest on P. An audit tells how many are left."
     )
     return replace(
         loaded,

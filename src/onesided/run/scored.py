@@ -13,7 +13,7 @@ from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.problem.dataset import Scenario
 from onesided.metrics.figure import NO_PRIOR, Figure, PUEvaluation
 from onesided.metrics.intervals import clopper_pearson
-from onesided.metrics.pu import evaluate_pu
+from onesided.metrics.pu import after_review, evaluate_pu
 from onesided.metrics.truth import truth_metrics
 from onesided.run.prior import NoPrior, PriorUsed, own_prior, own_prior_of_three
 from onesided.storage.atomic import write_arrays
@@ -28,7 +28,7 @@ class Scored:
     on. `test_truth` holds true classes, for reporting only. After a search `train` holds
     out-of-fold scores and `fold` says which model gave each: no item was scored by a model that
     was trained on it. The rows that are counted are one for each content, and none whose content
-    was trained on; None counts all.
+    was trained on; None counts all. `train_found` marks P that a review found.
     """
 
     train: Float64[np.ndarray, "n"]
@@ -41,6 +41,7 @@ class Scored:
     fold: Int64[np.ndarray, "n"] | None = None
     train_counted: Bool[np.ndarray, "n"] | None = None
     held_out_counted: Bool[np.ndarray, "h"] | None = None
+    train_found: Bool[np.ndarray, "n"] | None = None
 
     @property
     def unlabelled(self) -> Float64[np.ndarray, "u"]:
@@ -97,6 +98,7 @@ class Scored:
             (self.test, self.test_truth),
             *(() if self.fold is None else ((self.train, self.fold),)),
             *(() if self.train_counted is None else ((self.train, self.train_counted),)),
+            *(() if self.train_found is None else ((self.train, self.train_found),)),
             *(() if self.held_out_counted is None else ((self.held_out, self.held_out_counted),)),
         )
         for scores, labels in pairs:
@@ -119,7 +121,7 @@ def _is_sound(name: str, values: np.ndarray | None) -> bool:
         return True
     if values.ndim != 1:
         return False
-    if name.endswith(("_labelled", "_counted")):
+    if name.endswith(("_labelled", "_counted", "_found")):
         return values.dtype == bool
     if name.endswith("_truth"):
         return values.dtype.kind in "iu" and bool(np.isin(values, (NEGATIVE, POSITIVE)).all())
@@ -215,7 +217,7 @@ def figures_at(
         labelled = np.concatenate([labelled, scored.held_out_labelled])
     labelled_share = float(labelled.mean()) if scenario == "single-set" else None
     # A run does not store the reason for a missing prior: it follows from the scores.
-    return evaluate_by(
+    evaluation = evaluate_by(
         prior_by_scores(scored) if prior is None else prior,
         *pair,
         threshold=threshold,
@@ -223,6 +225,8 @@ def figures_at(
         labelled_share=labelled_share,
         optimism=optimism,
     )
+    reviewed = scored.train_found is not None and scored.train_found.any()
+    return after_review(evaluation) if reviewed else evaluation
 
 
 def evaluate_by(
