@@ -219,6 +219,18 @@ def test_a_stopped_region_does_only_what_is_left(
     assert rows(first) == expected
 
 
+def test_the_terminal_tells_how_good_the_map_is_and_what_to_open(
+    trained: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "damage.gpkg"
+    outcome = call("map", "merge", trained / "damage-run", "-o", output, "--allow-degenerate")
+    assert outcome.exit_code == 0, outcome.err
+    told = outcome.out + outcome.err
+    assert "Recall on held-out marked buildings: " in told
+    assert "95% interval" in told
+    assert f"Open {tmp_path / 'map.html'} in a browser" in told
+
+
 def test_files_of_a_region_change_together_or_not_at_all(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -215,7 +215,7 @@ class Region:
         known = Known.nothing(marks.marked)
         warnings = [*imagery_warnings(self.sources), *division.warnings, *marks.warnings]
         if model is None:
-            check_enough(marks.marked, "are given")
+            check_enough(marks.marked, "are given", self.sources.positives)
             trained, sample = self._train(division, marks.marked, plan, place, images)
             known.scores[sample], known.held_out[sample] = trained.known, trained.held_out
             known.copies[sample], known.rejected[sample] = trained.copies, trained.rejected

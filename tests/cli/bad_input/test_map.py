@@ -122,6 +122,17 @@ def test_marks_of_negatives_alone_are_refused(scene: FakeScene, tmp_path: Path) 
     refused(tmp_path, *flags, "--positives", path, said="ids.csv")
 
 
+@each({"of a town": (), "of a region": ("--region",)})
+def test_few_answers_are_refused_with_the_way_to_add_them(
+    scene: FakeScene, tmp_path: Path, case: tuple[str, ...]
+) -> None:
+    path = put(tmp_path / "review.csv", "id,answer,reviewer,time\nb00000,positive,,\n")
+    flags = ("--image", scene.post, "--footprints", scene.gpkg, "--positives", path, *case)
+    words = ("map", *flags, "-o", tmp_path / "out" / "damage.gpkg")
+    assert_refused(call(*words), "onesided review RUN --import review.csv", "--apply")
+    assert not list(tmp_path.rglob("model.*"))
+
+
 @each({rule: rule for rule in ("", "x", "=", "damage=", "=1", "no_such_column=1", "id=nobody")})
 def test_columns_that_mark_nobody_are_refused(scene: FakeScene, tmp_path: Path, case: str) -> None:
     flags = ("--image", scene.post, "--footprints", scene.gpkg)
