@@ -132,7 +132,7 @@ def test_recall_holds_within_its_interval_although_the_same_positives_chose_the_
         recall, true = evaluation.figures["recall"], ndtr(distance - 2 * ndtri(chosen.value))
         assert recall.value is not None
         assert recall.interval is not None
-        held += recall.interval[0] <= true <= recall.interval[1]
+        held += int(recall.interval[0] <= true <= recall.interval[1])
         lucky.append(recall.value - float(true))
     assert held >= 0.85 * DRAWN
     assert np.mean(lucky) < 0.06

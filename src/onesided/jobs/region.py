@@ -6,8 +6,8 @@ pieces can be scored on each of several machines; `merge_region` makes one map o
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -457,8 +457,10 @@ def merge_region(
         )
         alarm = (summary.degenerate,) if summary.degenerate else ()
         warnings = tuple(dict.fromkeys((*alarm, *facts["warnings"], *summary.warnings)))
-        files = _write(division, table, summary, warnings, wanted, monitor, images)
-    return RegionResult(table, summary, warnings, files, folders[0])
+        with _changing(wanted) as new:
+            page_folder = _write(division, table, summary, warnings, new, monitor, images)
+        remove_other_files(wanted.page, page_folder)
+    return RegionResult(table, summary, warnings, tuple(wanted.files()), folders[0])
 
 
 def _curve_of(facts: Mapping[str, Any]) -> Calibration | None:
@@ -522,29 +524,19 @@ def _names(division: Division, truth: Mapping[str, int] | None) -> tuple[str, ..
     return tuple(names)
 
 
-def _write(
-    division: Division,
-    table: MapTable,
-    summary: Summary,
-    warnings: Sequence[str],
-    wanted: Wanted,
-    monitor: Monitor,
-    images: RegionImages | None,
-) -> tuple[Path, ...]:
-    """Write all files of a region's map, which change together; return them."""
+@contextmanager
+def _changing(wanted: Wanted) -> Iterator[Wanted]:
+    """Give the same files in a new folder; at the end of the block they change together."""
     output = wanted.output
     make_folder(output.parent, instead="Choose another place with -o.")
     with (
         alone(output.with_name(f".{output.name}.lock")),
         together(output.parent, output.name) as new,
     ):
-        inside = replace(wanted, output=new / output.name)
-        page_folder = _write_new(division, table, summary, warnings, inside, monitor, images)
-    remove_other_files(wanted.page, page_folder)
-    return tuple(wanted.files())
+        yield replace(wanted, output=new / output.name)
 
 
-def _write_new(
+def _write(
     division: Division,
     table: MapTable,
     summary: Summary,
