@@ -170,9 +170,11 @@ def _by_prior(given: float | None, scored: Scored, known: float | None) -> tuple
         how = "by BBE on this model's held-out scores, biased high"
         if estimate.origin == OWN_SCORES_MEDIAN:
             how = "as the middle one of three estimates from out-of-fold scores"
-        interval = f"{estimate.low:.3f} to {estimate.high:.3f}"
+        ends = estimate.interval
+        assert ends is not None, "an estimate has one"
+        interval = f"{ends[0]:.3f} to {ends[1]:.3f}"
         origin = f"estimated {how}, 95 % interval {interval}"
-        if estimate.high - estimate.low > VAGUE:
+        if ends[1] - ends[0] > VAGUE:
             origin = f"estimated {how}, but it cannot be told: all from {interval} fits"
         # BBE takes the bin in which these positives, by chance too, are many.
         chosen_by_them = f" {SAME_ITEMS}"
