@@ -30,6 +30,7 @@ test-slow: $(VENV)/docs
 # each is among the tests. A line for each. Not here: ray_kills, which needs the extra `ray`, and
 # two_hosts, which needs root.
 CAMPAIGNS :=
+CAMPAIGNS += bad_maps
 CAMPAIGNS += claims
 CAMPAIGNS += fuzz
 CAMPAIGNS += kills

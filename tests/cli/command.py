@@ -53,6 +53,7 @@ def assert_refused(outcome: Outcome, *words: object) -> None:
     assert outcome.exit_code == 2, outcome
     assert outcome.out == ""
     said = [line for line in outcome.err.splitlines() if not line.endswith(" ...")]
+    print(*said, sep="\n")  # for whoever collects refusals: tests/campaigns/bad_maps.py
     assert len(said) == 1, outcome.err
     assert said[0].startswith("onesided: "), outcome.err
     assert "Traceback" not in outcome.err

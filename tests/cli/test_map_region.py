@@ -19,6 +19,8 @@ from onesided.geo.output.region_page import shown_buildings
 from onesided.geo.output.region_pictures import SIDE
 from onesided.geo.output.streamed import Decided
 from onesided.geo.scene import pieces
+from onesided.jobs import region
+from tests.cli.bad_input.refusals import state_of
 from tests.cli.command import Outcome, assert_refused, call
 from tests.geo.fakes import FakeScene, write_geotiff_scene
 
@@ -215,6 +217,39 @@ def test_a_stopped_region_does_only_what_is_left(
     shutil.move(tmp_path / "damage-run/region/pieces", tmp_path / "damage-run/region/pieces.part")
     assert scored(scene, trained, first, "--region").exit_code == 0
     assert rows(first) == expected
+
+
+def test_the_terminal_tells_how_good_the_map_is_and_what_to_open(
+    trained: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "damage.gpkg"
+    outcome = call("map", "merge", trained / "damage-run", "-o", output, "--allow-degenerate")
+    assert outcome.exit_code == 0, outcome.err
+    told = outcome.out + outcome.err
+    assert "Recall on held-out marked buildings: " in told
+    assert "95% interval" in told
+    assert f"Open {tmp_path / 'map.html'} in a browser" in told
+
+
+def test_files_of_a_region_change_together_or_not_at_all(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["map", "merge", trained / "damage-run", "-o", tmp_path / "damage.gpkg", "--quiet"]
+    assert call(*words, "--allow-degenerate").exit_code == 0
+    before = state_of(tmp_path)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(region, "region_page", interrupted)  # after all layers were written
+        assert call(*words, "--formats", "fgb", "--cells", "100").exit_code == 130
+    assert state_of(tmp_path) == before
+    again = call(*words, "--formats", "fgb", "--cells", "100", "--allow-degenerate")
+    assert again.exit_code == 0, again.err
+    found = {path.name for path in tmp_path.iterdir()}
+    beside = {"damage.gpkg", "damage.fgb", "damage.qml", "summary.csv", "cells.csv", "map.html"}
+    assert found == beside
 
 
 def test_footprints_are_read_in_pieces_from_every_format(

@@ -91,6 +91,21 @@ def test_a_change_that_could_not_be_completed_is_refused_before_it_counts(tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 
 
+def test_a_file_where_a_folder_is_needed_is_refused_before_the_change_counts(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "files").write_text("a file")
+
+    def change_inside() -> None:
+        with together(tmp_path) as new:
+            (new / "files").mkdir()
+            write_text(new / "files" / "one.js", "new")
+
+    with pytest.raises(OnesidedError, match=r"Cannot write .*one\.js: .*files is a file"):
+        change_inside()
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
 def test_a_reader_notices_a_mixture(tmp_path: Path) -> None:
     change(tmp_path, "old")
     (tmp_path / "model.json").write_text("new")

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from onesided.jobs.map import MapResult
     from onesided.jobs.region import RegionResult
 
+TOLD = ("recall", "precision")
+"""Figures that the terminal shows; summary.csv has all."""
+
 
 def map(
     output: Annotated[
@@ -251,6 +254,9 @@ def map(
 
 def _show(found: "MapResult | RegionResult", *, as_json: bool) -> None:
     from onesided.cli.show import print_json, say, warn
+    from onesided.geo.output.files import PAGE
+    from onesided.geo.output.summary import label
+    from onesided.metrics.words import full_value_text
 
     table, summary = found.table, found.summary
     if table is None or summary is None:
@@ -281,4 +287,9 @@ def _show(found: "MapResult | RegionResult", *, as_json: bool) -> None:
         f"{len(table)} buildings: {int(table.marked.sum())} marked, {called} of the others "
         f"called damaged, {len(table.reasons)} skipped."
     )
+    for figure in summary.figures:
+        if figure.name in TOLD and not figure.part:
+            say(f"{label(figure).capitalize()}: {full_value_text(figure)}.")
     say("\n".join(f"Wrote {path}" for path in found.files))
+    page = next(path for path in found.files if path.name == PAGE)
+    say(f"Open {page} in a browser: it lists which buildings to check first.")

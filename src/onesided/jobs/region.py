@@ -6,10 +6,9 @@ pieces can be scored on each of several machines; `merge_region` makes one map o
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +25,13 @@ from onesided.geo.input.footprints import Buildings
 from onesided.geo.input.image import Stretch
 from onesided.geo.input.imagery import Imagery, find_imagery, with_absolute_paths
 from onesided.geo.input.positives import read_truth
-from onesided.geo.output.areas import Areas, Rates, grid_cells, named_areas, write_areas
+from onesided.geo.output.areas import Areas, Rates, grid_cells, named_areas, read_areas, write_areas
 from onesided.geo.output.basemap import Basemap
-from onesided.geo.output.files import PAGE
+from onesided.geo.output.files import PAGE, SUMMARY, check_places
 from onesided.geo.output.layers import style_text
 from onesided.geo.output.page import write_map
 from onesided.geo.output.page_content import PAGE_MEGABYTES
+from onesided.geo.output.page_files import remove_other_files
 from onesided.geo.output.region_page import region_page
 from onesided.geo.output.region_pictures import RegionImages
 from onesided.geo.output.streamed import FORMATS, Decided, write_region
@@ -76,9 +76,10 @@ from onesided.storage.atomic import (
     write_json,
     write_text,
 )
+from onesided.storage.lock import alone
 from onesided.storage.own_file import read_arrays
 from onesided.storage.progress import Progress
-from onesided.storage.together import settle
+from onesided.storage.together import settle, together
 
 FACTS, MARKS = "region.json", "marks.npz"
 CELLS, AREAS = "cells.csv", "areas.csv"
@@ -111,15 +112,16 @@ class Wanted:
                 raise ConfigError(
                     f"A map is written as {', '.join(FORMATS)}; got {ending or 'no ending'}."
                 )
+        check_places(self.files())
         if self.cells is not None and not 0 < self.cells < math.inf:
             raise ConfigError(f"--cells takes the side of a cell in metres; got {self.cells:g}.")
-        if self.areas is not None and not self.areas.is_file():  # a pipe would be waited for
-            raise DataNotFound(f"There is no file {self.areas}. --areas takes a file of polygons.")
+        if self.areas is not None:
+            read_areas(self.areas)
 
     def check_apart(self, given: Mapping[str, Path]) -> None:
         """Refuse to overwrite files that were given, by flag."""
         for flag, path in given.items():
-            for written in self.layers():
+            for written in self.files():
                 if written.exists() and written.samefile(path):
                     raise ConfigError(
                         f"The map would be written over {path}, which was given with {flag}. "
@@ -135,6 +137,13 @@ class Wanted:
         """Return the files of all buildings."""
         others = [self.output.with_suffix(ending) for ending in self.formats]
         return list(dict.fromkeys([self.output, *others]))
+
+    def files(self) -> list[Path]:
+        """Return all files that are written, the one that was asked for first."""
+        counted = ((CELLS, self.cells), (AREAS, self.areas))
+        names = [SUMMARY, PAGE, *(name for name, asked in counted if asked is not None)]
+        beside = [self.output.with_name(name) for name in names]
+        return [*self.layers(), self.output.with_suffix(".qml"), *beside]
 
 
 @dataclass(frozen=True)
@@ -200,11 +209,13 @@ class Region:
         for folder in (self.folder / REGION, self.folder / REGION / SCORES):
             remove_half_written(folder)
         division = self._divided()
+        if self.wanted.areas is not None:  # areas of another place are refused before training
+            named_areas(_middles(division), division.system, self.wanted.areas)
         marks = region_marks(division, self.sources)
         known = Known.nothing(marks.marked)
         warnings = [*imagery_warnings(self.sources), *division.warnings, *marks.warnings]
         if model is None:
-            check_enough(marks.marked, "are given")
+            check_enough(marks.marked, "are given", self.sources.positives)
             trained, sample = self._train(division, marks.marked, plan, place, images)
             known.scores[sample], known.held_out[sample] = trained.known, trained.held_out
             known.copies[sample], known.rejected[sample] = trained.copies, trained.rejected
@@ -446,8 +457,10 @@ def merge_region(
         )
         alarm = (summary.degenerate,) if summary.degenerate else ()
         warnings = tuple(dict.fromkeys((*alarm, *facts["warnings"], *summary.warnings)))
-        files = _write(division, table, summary, warnings, wanted, monitor, images)
-    return RegionResult(table, summary, warnings, files, folders[0])
+        with _changing(wanted) as new:
+            page_folder = _write(division, table, summary, warnings, new, monitor, images)
+        remove_other_files(wanted.page, page_folder)
+    return RegionResult(table, summary, warnings, tuple(wanted.files()), folders[0])
 
 
 def _curve_of(facts: Mapping[str, Any]) -> Calibration | None:
@@ -511,6 +524,18 @@ def _names(division: Division, truth: Mapping[str, int] | None) -> tuple[str, ..
     return tuple(names)
 
 
+@contextmanager
+def _changing(wanted: Wanted) -> Iterator[Wanted]:
+    """Give the same files in a new folder; at the end of the block they change together."""
+    output = wanted.output
+    make_folder(output.parent, instead="Choose another place with -o.")
+    with (
+        alone(output.with_name(f".{output.name}.lock")),
+        together(output.parent, output.name) as new,
+    ):
+        yield replace(wanted, output=new / output.name)
+
+
 def _write(
     division: Division,
     table: MapTable,
@@ -519,12 +544,10 @@ def _write(
     wanted: Wanted,
     monitor: Monitor,
     images: RegionImages | None,
-) -> tuple[Path, ...]:
-    make_folder(wanted.output.parent, instead="Choose another place with -o.")
-    written = wanted.layers()
-    style, counts = wanted.output.with_suffix(".qml"), wanted.output.with_name("summary.csv")
-    ours = [escape(path.name) for path in (*written, style, counts, wanted.page)]
-    remove_half_written(wanted.output.parent, [*ours, CELLS, AREAS])
+) -> str | None:
+    """Write the files; return the folder of the page's images, relative to the page."""
+    layers = wanted.layers()
+    style, counts = wanted.output.with_suffix(".qml"), wanted.output.with_name(SUMMARY)
     decided = Decided(
         table.scores,
         table.marked,
@@ -536,9 +559,9 @@ def _write(
         table.rejected,
     )
     with monitor.phase("writing the map") as phase:
-        for done, path in enumerate(written, start=1):
+        for done, path in enumerate(layers, start=1):
             write_region(division, decided, path)
-            phase(done, len(written))
+            phase(done, len(layers))
     write_text(style, style_text(is_point=False))
     write_summary(summary, counts)
     with monitor.phase("writing the page"):
@@ -551,19 +574,16 @@ def _write(
             warnings=warnings,
             basemap=wanted.basemap,
         )
-        write_map(page, wanted.page)
-    written += [style, counts, wanted.page]
+        page_folder = write_map(page, wanted.page)
     if wanted.cells is not None or wanted.areas is not None:
         places = _middles(division)
         if wanted.cells is not None:
             path = wanted.output.with_name(CELLS)
             _count(grid_cells(places, division.system, wanted.cells), path, table, summary)
-            written.append(path)
         if wanted.areas is not None:
             path = wanted.output.with_name(AREAS)
             _count(named_areas(places, division.system, wanted.areas), path, table, summary)
-            written.append(path)
-    return tuple(written)
+    return page_folder
 
 
 def _middles(division: Division) -> Float64[np.ndarray, "n 2"]:

@@ -37,6 +37,8 @@ from onesided.storage.atomic import read_json, write_arrays, write_json, write_t
 from onesided.storage.own_file import AGAIN, read_arrays, read_own
 from onesided.storage.table import csv_lines
 
+SAME_ITEMS = "Figures from the same items are biased slightly high."
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -154,7 +156,7 @@ def _by_prior(given: float | None, scored: Scored, known: float | None) -> tuple
     scores, what = (scored.unlabelled, "") if pair is None else (pair[1], "held-out ")
     if scored.fold is not None:
         what = ""
-    prior, origin = given, "as given"
+    prior, origin, chosen_by_them = given, "as given", ""
     if prior is None and known is not None:
         prior, origin = known, "the prior of this run"
     if prior is None:
@@ -168,15 +170,19 @@ def _by_prior(given: float | None, scored: Scored, known: float | None) -> tuple
         how = "by BBE on this model's held-out scores, biased high"
         if estimate.origin == OWN_SCORES_MEDIAN:
             how = "as the middle one of three estimates from out-of-fold scores"
-        interval = f"{estimate.low:.3f} to {estimate.high:.3f}"
+        ends = estimate.interval
+        assert ends is not None, "an estimate has one"
+        interval = f"{ends[0]:.3f} to {ends[1]:.3f}"
         origin = f"estimated {how}, 95 % interval {interval}"
-        if estimate.high - estimate.low > VAGUE:
+        if ends[1] - ends[0] > VAGUE:
             origin = f"estimated {how}, but it cannot be told: all from {interval} fits"
+        # BBE takes the bin in which these positives, by chance too, are many.
+        chosen_by_them = f" {SAME_ITEMS}"
     value = prior_threshold(scores, prior)
     called = int((scores > value).sum())
     return value, (
         f"{called} of {len(scores)} {what}unlabelled items lie above it, a share of "
-        f"{called / len(scores):.3f}, for a prior of {prior:.3f} ({origin})."
+        f"{called / len(scores):.3f}, for a prior of {prior:.3f} ({origin}).{chosen_by_them}"
     )
 
 
@@ -187,7 +193,7 @@ def _max_f1(positive: np.ndarray, unlabelled: np.ndarray) -> tuple[float, str]:
     return value, (
         f"It maximises recall^2 / share of U called positive (Lee and Liu, no prior needed) at "
         f"{reached:.3f} on {len(positive)} held-out positives and {len(unlabelled)} held-out "
-        "unlabelled items. Figures from the same items are biased slightly high."
+        f"unlabelled items. {SAME_ITEMS}"
     )
 
 

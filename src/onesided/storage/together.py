@@ -116,12 +116,15 @@ def _files(folder: Path) -> list[Path]:
 def _check_targets(new: Path, folder: Path) -> None:
     """Refuse a change that could never be completed, before it counts."""
     for file in _files(new):
-        target = folder / file.relative_to(new)
-        if target.is_dir():
-            raise OnesidedError(
-                f"Cannot write {target}: it is a folder. Move it away, and give the same command "
-                "again; nothing was changed."
-            )
+        inside = file.relative_to(new)
+        for part in (inside, *inside.parents[:-1]):
+            target, is_last = folder / part, part == inside
+            if target.exists() and target.is_dir() == is_last:
+                what = "it is a folder" if is_last else f"{target} is a file"
+                raise OnesidedError(
+                    f"Cannot write {folder / inside}: {what}. Move it away, and give the same "
+                    "command again; nothing was changed."
+                )
 
 
 def _flush_all(folder: Path) -> None:

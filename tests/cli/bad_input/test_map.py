@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.cli.bad_input.refusals import assert_refused_untouched, each
+from tests.cli.command import assert_refused, call
 from tests.cli.pictures import draw
 from tests.geo.fakes import FakeScene, write_geotiff_scene
 from tests.geo.rasters import write_tiff
@@ -100,7 +101,6 @@ MARKS: dict[str, Content] = {
     "not UTF-8": b"id\n\xff\n",
     "zero bytes": bytes(40),
     "unknown labels": "id,label\nb00000,perhaps\n",
-    "only negatives": "id,label\nb00000,negative\n",
     "a cell without end": "id\n" + '"' + "x" * 200_000,
 }
 
@@ -111,9 +111,26 @@ def test_marks_that_cannot_be_are_refused(
     scene: FakeScene, tmp_path: Path, flag: str, case: Content
 ) -> None:
     path = put(tmp_path / "ids.csv", case)
-    others = () if flag == "--positives" else ("--positives", tmp_path / "no.csv")
+    others = () if flag == "--positives" else ("--positives", scene.positives)
     flags = ("--image", scene.post, "--footprints", scene.gpkg, *others)
     refused(tmp_path, *flags, flag, path)
+
+
+def test_marks_of_negatives_alone_are_refused(scene: FakeScene, tmp_path: Path) -> None:
+    path = put(tmp_path / "ids.csv", "id,label\nb00000,negative\n")
+    flags = ("--image", scene.post, "--footprints", scene.gpkg)
+    refused(tmp_path, *flags, "--positives", path, said="ids.csv")
+
+
+@each({"of a town": (), "of a region": ("--region",)})
+def test_few_answers_are_refused_with_the_way_to_add_them(
+    scene: FakeScene, tmp_path: Path, case: tuple[str, ...]
+) -> None:
+    path = put(tmp_path / "review.csv", "id,answer,reviewer,time\nb00000,positive,,\n")
+    flags = ("--image", scene.post, "--footprints", scene.gpkg, "--positives", path, *case)
+    words = ("map", *flags, "-o", tmp_path / "out" / "damage.gpkg")
+    assert_refused(call(*words), "onesided review RUN --import review.csv", "--apply")
+    assert not list(tmp_path.rglob("model.*"))
 
 
 @each({rule: rule for rule in ("", "x", "=", "damage=", "=1", "no_such_column=1", "id=nobody")})
@@ -151,6 +168,51 @@ def test_flags_that_cannot_be_are_refused(
 ) -> None:
     flags = ("--image", scene.post, "--footprints", scene.gpkg, "--positives", scene.positives)
     refused(tmp_path, *flags, *case)
+
+
+AREAS: dict[str, Content] = {
+    "text": "areas",
+    "points": features({"type": "Point", "coordinates": [0, 0]}),
+    "no geometries": features(None),
+    "another place": features(polygon([0, 0], [0, 1], [1, 1], [0, 0])),
+}
+
+
+@each(AREAS)
+def test_areas_that_cannot_be_are_refused_before_training(
+    scene: FakeScene, tmp_path: Path, case: Content
+) -> None:
+    path = put(tmp_path / "areas.geojson", case)
+    flags = ("--image", scene.post, "--footprints", scene.gpkg, "--positives", scene.positives)
+    words = ("map", *flags, "--areas", path, "-o", tmp_path / "out" / "damage.gpkg")
+    assert_refused(call(*words), "areas.geojson")
+    assert not list(tmp_path.rglob("model.*"))
+    assert not (tmp_path / "out" / "damage.gpkg").exists()
+
+
+PLACES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "a folder for the file": ("damage.gpkg/", ()),
+    "a folder for the page": ("map.html/", ()),
+    "a folder for the summary": ("summary.csv/", ()),
+    "a folder for the style": ("damage.qml/", ()),
+    "a file for the images": ("map-files", ()),
+    "a folder for the file of a region": ("damage.gpkg/", ("--region",)),
+    "a folder for a further format": ("damage.parquet/", ("--formats", "parquet")),
+    "a folder for the cells": ("cells.csv/", ("--cells", "100")),
+    "a file for the images of a region": ("map-files", ("--region",)),
+}
+
+
+@each(PLACES)
+def test_places_that_are_taken_are_refused(
+    scene: FakeScene, tmp_path: Path, case: tuple[str, tuple[str, ...]]
+) -> None:
+    name, further = case
+    taken = tmp_path / name
+    taken.mkdir() if name.endswith("/") else taken.write_text("mine")
+    flags = ("--image", scene.post, "--footprints", scene.gpkg, "--positives", scene.positives)
+    output = ("-o", tmp_path / "damage.gpkg")
+    assert_refused_untouched(tmp_path, "map", *flags, *further, *output, said=taken.name)
 
 
 IMAGES: dict[str, Callable[[Path], object]] = {

@@ -16,7 +16,13 @@ from onesided.core.errors import ConfigError, DataError, DataNotFound
 from onesided.geo.input.coordinates import WGS84, System, known_system, same_system, system
 from onesided.geo.input.footprints import USUAL_IDS, Buildings, id_text
 from onesided.geo.input.shapes import without_collections
-from onesided.geo.input.vector import GEOPARQUET, chosen_layer, geoparquet_facts, is_readable
+from onesided.geo.input.vector import (
+    GEOPARQUET,
+    chosen_layer,
+    geoparquet_facts,
+    is_readable,
+    unreadable,
+)
 from onesided.storage.optional import library
 
 BATCH = 16_384
@@ -104,7 +110,7 @@ def _by_gdal(path: Path, layer: str | None) -> Iterator[Opened]:
 
             yield known_system(meta["crs"]), fields, batches()
     except pyogrio.errors.DataSourceError as error:
-        raise DataError(f"{path} is not a vector file that can be read ({error}).") from None
+        raise unreadable(path, error) from None
 
 
 @contextmanager

@@ -28,6 +28,12 @@ class Marks:
     warnings: tuple[str, ...] = ()
 
 
+def holds_answers(path: Path) -> bool:
+    """Return whether a file has the column answer, as the map page saves it."""
+    lines = read_lines(path) if path.suffix.lower() == ".csv" and path.is_file() else []
+    return bool(lines) and "answer" in map(column_called, lines[0][1])
+
+
 def marks_of_ids(buildings: Buildings, path: Path, id_column: str | None = None) -> Marks:
     """Return the buildings whose ids a CSV file lists, in its column id or its first column.
 

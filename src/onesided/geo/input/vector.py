@@ -162,7 +162,11 @@ def _geometry(path: Path, row: int, feature: object) -> object:
         return shapely.geometry.shape(shape)
     # A wrong nesting of numbers can raise one of many errors.
     except Exception as error:
-        raise DataError(f"{path}: feature {row + 1} has no readable geometry ({error}).") from None
+        reason = str(error).rstrip(".") if isinstance(shape, dict) else "it is no object"
+        raise DataError(
+            f"{path}: feature {row + 1} has no readable geometry ({reason}). Remove it, or save "
+            "the file again with a program such as QGIS."
+        ) from None
 
 
 def _known(geometries: Geometries) -> Geometries:
@@ -248,6 +252,15 @@ def _read_geoparquet(path: Path) -> Layer:
     return Layer(path, geometries, columns, keys, facts.system, facts.system is not None)
 
 
+def unreadable(path: Path, error: Exception) -> DataError:
+    """Return the refusal of a file that GDAL cannot read; what it advises is for programmers."""
+    reason = str(error).partition(";")[0].replace(str(path), path.name).rstrip(".")
+    return DataError(
+        f"{path} is not a vector file that can be read ({reason}). Copy it again from where it "
+        "came from, or save it as a GeoPackage."
+    )
+
+
 def chosen_layer(path: Path, layer: str | None, flag: str) -> str:
     """Return the layer to read, or say which there are; errors name the `flag` that chooses."""
     pyogrio = library("pyogrio", f"Reading {path.name}")
@@ -255,7 +268,7 @@ def chosen_layer(path: Path, layer: str | None, flag: str) -> str:
         # Tables without geometry, such as styles, are not layers to choose from.
         names = [str(name) for name, shape in pyogrio.list_layers(path) if shape is not None]
     except pyogrio.errors.DataSourceError as error:
-        raise DataError(f"{path} is not a vector file that can be read ({error}).") from None
+        raise unreadable(path, error) from None
     if not names:
         raise DataError(f"{path} holds no layer of polygons or points.")
     if layer is not None and layer not in names:
@@ -277,7 +290,7 @@ def _read_by_gdal(path: Path, layer: str | None, flag: str) -> Layer:
             warnings.simplefilter("ignore")
             meta, keys, shapes, values = pyogrio.raw.read(path, layer=chosen, return_fids=True)
     except pyogrio.errors.DataSourceError as error:
-        raise DataError(f"{path} is not a vector file that can be read ({error}).") from None
+        raise unreadable(path, error) from None
     columns = dict(zip((str(name) for name in meta["fields"]), values, strict=True))
     geometries = shapely.from_wkb(shapes, on_invalid="ignore")
     named = known_system(meta["crs"])

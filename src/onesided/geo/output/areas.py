@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from onesided.core.errors import DataError
+from onesided.core.errors import DataError, DataNotFound
 from onesided.geo.input.coordinates import WGS84, Geometries, System, between, converted, system
 from onesided.geo.input.footprints import id_text
-from onesided.geo.input.vector import read_layer
+from onesided.geo.input.vector import Layer, read_layer
 from onesided.metrics.intervals import clopper_pearson
 from onesided.storage.atomic import write_text
 from onesided.storage.optional import library
@@ -64,18 +64,35 @@ def grid_cells(middles: Float64[np.ndarray, "n 2"], source: System, metres: floa
     return Areas(names, kinds * np.array([wide, high]), numbers)
 
 
+def read_areas(path: Path) -> tuple[Layer, System]:
+    """Return the areas of a file and their coordinate system, or refuse what is none."""
+    if not path.is_file():  # a pipe would be waited for
+        raise DataNotFound(f"There is no file {path}. --areas takes a file of polygons.")
+    layer = read_layer(path, flag="--areas")
+    if layer.system is None:
+        raise DataError(
+            f"{path} does not say in which coordinate system its areas are. Save it with one, as a "
+            "GeoPackage has it."
+        )
+    kinds = {shape.geom_type for shape in layer.geometries if shape is not None}
+    if not any(kind.endswith("Polygon") for kind in kinds):
+        raise DataError(
+            f"{path} holds no polygon; its shapes are: {', '.join(sorted(kinds)) or 'none'}. "
+            "--areas takes the polygons in which buildings are counted."
+        )
+    return layer, layer.system
+
+
 def named_areas(
     middles: Float64[np.ndarray, "n 2"], source: System, path: Path, column: str | None = None
 ) -> Areas:
     """Return the polygons of a file, named by a column; a building is where its middle is."""
     shapely = library("shapely", "Areas")
-    layer = read_layer(path, flag="--areas")
-    if layer.system is None:
-        raise DataError(f"{path} does not say in which coordinate system its areas are.")
+    layer, own = read_areas(path)
     usual = {name.lower(): name for name in layer.columns}
     chosen = column or next((usual[name] for name in NAME_COLUMNS if name in usual), None)
     words = layer.keys if chosen is None else layer.column(chosen)
-    shapes = converted(layer.geometries, layer.system, source)
+    shapes = converted(layer.geometries, own, source)
     tree = shapely.STRtree(shapes)
     numbers = np.full(len(middles), -1, np.int64)
     rows = np.flatnonzero(np.isfinite(middles).all(axis=1))
@@ -84,7 +101,7 @@ def named_areas(
         numbers[part[found[0]]] = found[1]
     if (numbers < 0).all():
         raise DataError(f"None of the buildings lies in an area of {path}. Check that both fit.")
-    degrees = _corners(converted(layer.geometries, layer.system, system(WGS84)))
+    degrees = _corners(converted(layer.geometries, own, system(WGS84)))
     return Areas(tuple(id_text(word) for word in words), degrees, numbers)
 
 

@@ -1,6 +1,6 @@
 """The files of a map, and how to write them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from onesided.geo.output.basemap import Basemap
 from onesided.geo.output.layers import style_text, write_geojson, write_geopackage
 from onesided.geo.output.page import write_map
 from onesided.geo.output.page_content import PAGE_MEGABYTES, map_page
+from onesided.geo.output.page_files import files_root
 from onesided.geo.output.summary import Summary, write_summary
 from onesided.geo.output.table import MapTable
 from onesided.geo.scene.chips import Chips
@@ -17,7 +18,34 @@ from onesided.geo.scene.sources import MarkedScene
 from onesided.run.folder import make_folder
 from onesided.storage.atomic import write_text
 
-PAGE = "map.html"
+PAGE, SUMMARY = "map.html", "summary.csv"
+
+
+def check_places(files: Sequence[Path]) -> None:
+    """Refuse files that cannot be written where they belong, before hours are spent on them.
+
+    The first is the one that was asked for; `PAGE` is among the others.
+    """
+    asked = files[0]
+    if asked.is_dir():
+        raise OnesidedError(f"{asked} is a folder, and -o takes a file.")
+    above = next(folder for folder in asked.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise OnesidedError(
+            f"{above} is a file, and {asked} would lie inside it. Choose another place with -o."
+        )
+    for file in files[1:]:
+        if file.is_dir():
+            raise OnesidedError(
+                f"{file} is a folder, and the map would write a file of that name beside {asked}. "
+                "Move it away, or choose another place with -o."
+            )
+    images = files_root(asked.with_name(PAGE))
+    if images.exists() and not images.is_dir():
+        raise OnesidedError(
+            f"{images} is a file, and the map would make a folder of that name for the images of "
+            f"{PAGE}. Move it away, or choose another place with -o."
+        )
 
 
 @dataclass(frozen=True)
@@ -36,21 +64,15 @@ class MapFiles:
         ending = output.suffix.lower()
         if ending not in (".gpkg", ".geojson"):
             raise ConfigError(f"-o takes a file that ends in .gpkg or .geojson; got {output}.")
-        if output.is_dir():
-            raise OnesidedError(f"{output} is a folder, and -o takes a file.")
-        above = next(folder for folder in output.absolute().parents if folder.exists())
-        if not above.is_dir():
-            raise OnesidedError(
-                f"{above} is a file, and {output} would lie inside it. Choose another place with "
-                "-o."
-            )
-        return cls(
+        files = cls(
             geopackage=output if ending == ".gpkg" else None,
             geojson=output if ending == ".geojson" else output.with_suffix(".geojson"),
             style=output.with_suffix(".qml"),
-            summary=output.with_name("summary.csv"),
+            summary=output.with_name(SUMMARY),
             page=output.with_name(PAGE),
         )
+        check_places(files.paths())
+        return files
 
     def check_apart(self, given: Mapping[str, Path]) -> None:
         """Refuse to overwrite files that were given, by flag: footprints may have the same name."""

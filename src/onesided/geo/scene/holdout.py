@@ -5,6 +5,7 @@ was trained on the house next door has half seen this one. So whole neighbourhoo
 """
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -15,6 +16,7 @@ from onesided.data.problem.content import copies_of, repetition_notice
 from onesided.data.problem.dataset import PUDataset, PUSplit, Selection
 from onesided.data.problem.split import MINIMUM_POSITIVES
 from onesided.geo.input.footprints import Buildings
+from onesided.geo.input.positives import holds_answers
 from onesided.geo.scene.chips import Chips
 from onesided.geo.scene.halving import halved, middles, with_middle_for_none
 from onesided.run.config import ChipsConfig
@@ -58,14 +60,28 @@ def load_chips(
     return LoadedData(split, mean, std, notices=notices, skipped=skipped)
 
 
-def check_enough(marked: Bool[np.ndarray, "n"], where: str) -> None:
-    """Refuse too few marked or unmarked buildings; `where` ends the phrase that counts them."""
+def check_enough(marked: Bool[np.ndarray, "n"], where: str, positives: Path | None = None) -> None:
+    """Refuse too few marked or unmarked buildings; `where` ends the phrase that counts them.
+
+    `positives` is the file that marks them: answers alone lack the marks of the map before.
+    """
     for count, what in ((int(marked.sum()), "marked"), (int((~marked).sum()), "unmarked")):
         if count < MINIMUM_POSITIVES:
             raise DataError(
                 f"{count} {what} buildings {where}, which is too few to train on; at least "
                 f"{MINIMUM_POSITIVES} are needed, and fifty or more are better."
+                f"{_advice(positives)}"
             )
+
+
+def _advice(positives: Path | None) -> str:
+    if positives is None or not holds_answers(positives):
+        return ""
+    return (
+        f" {positives} holds answers alone; to add them to the marks of the map before, give its "
+        f"run folder: onesided review RUN --import {positives.name}, then onesided review RUN "
+        "--apply."
+    )
 
 
 def _part(

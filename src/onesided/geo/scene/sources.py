@@ -109,7 +109,8 @@ def open_sources(
                 f"All {len(opened.marked)} buildings are marked, so there is none left to find. "
                 "Give the footprints of all buildings of the place, damaged or not."
             )
-        check_enough(opened.marked, "are given")  # before an hour of cutting
+        # before an hour of cutting
+        check_enough(opened.marked, "are given", sources.positives)
     return opened
 
 
