@@ -124,12 +124,12 @@ def audit_draw(
     result = read_result(run)
     with working_in(run):
         items, scores = _pool(run)
-        before = Drawn.of(run)
-        kept = _kept_rows(run) if before else {}
-        drawn = _next_draw(run, before, result, items, scores, size, target, seed, bool(kept))
+        before, kept = Drawn.of(run), _kept_rows(run)
+        drawn = _next_draw(run, before, result, items, scores, size, target, seed, len(kept))
         design = drawn.design(scores)
-        _write_sheet(run, design, items, scores, kept, blind)
-        write_json(run / DRAW, vars(drawn))
+        with together(run) as new:
+            _write_sheet(new / SHEET, design, items, scores, kept, blind)
+            write_json(new / DRAW, vars(drawn))
     monitor.note(
         f"Write positive, negative, unsure or skip into the column answer of {run / SHEET}, from "
         "the first line on and in this order. You may look at the figures at any time."
@@ -256,12 +256,17 @@ def _next_draw(
     size: int,
     target: str | None,
     seed: int | None,
-    answered: bool,
+    answered: int,
 ) -> Drawn:
     """Return the draw that was asked for; refuse one that would lose answers."""
     if seed is not None and seed < 0:
         raise ConfigError(f"A seed is a number from 0 on; got {seed}.")
     pool, size = _hash(items, scores), min(size, len(items))
+    if before is None and answered:
+        raise DataError(
+            f"{run / SHEET} holds {answered} answers, but {DRAW}, which says how its items were "
+            "drawn, is missing. Restore it from a copy, or move the sheet away to begin another."
+        )
     if before is None or not answered:
         threshold = float(result["threshold"])
         return Drawn(seed or 0, target or "f1", threshold, size, pool)
@@ -298,7 +303,7 @@ def _kept_rows(run: Path) -> dict[str, dict[str, str]]:
 
 
 def _write_sheet(
-    run: Path,
+    path: Path,
     design: AuditDesign,
     items: Sequence[str],
     scores: np.ndarray,
@@ -316,7 +321,7 @@ def _write_sheet(
             cells if blind else [*cells, f"{scores[row]:.9g}", int(design.stratum[row]) + 1]
         )
     shown = columns if blind else [*columns, "score", "stratum"]
-    write_text(run / SHEET, csv_lines([shown, *rows]))
+    write_text(path, csv_lines([shown, *rows]))
 
 
 def _given(
