@@ -90,6 +90,9 @@ def test_useful_decisions_may_still_be_suspicious() -> None:
     (differs,) = suspicions(Evidence(0.02, 0.9, APART, 60, 300))
     assert "differ in something else" in differs
     assert suspicions(Evidence(0.2, 0.6, SEPARATES, 60, 300)) == ()
+    # Of 12 positives an interval proves little, but a leak in few items looks like this.
+    (few,) = suspicions(Evidence(0.03, 1.0, (1.0, 0.77, 1.0), 12, 60))
+    assert few == differs
     assert suspicions(Evidence(0.2)) == ()
 
 

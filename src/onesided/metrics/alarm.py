@@ -85,8 +85,12 @@ class Evidence:
 
     @property
     def told_apart(self) -> bool:
-        """Whether U can hardly hold positives that look like P: (2) in docs/evaluation.md."""
-        return self.proxy_auc is not None and self.proxy_auc[1] > TOLD_APART
+        """Whether hardly any U looked like P: (2) in docs/evaluation.md.
+
+        By the value, not by the low end of its interval: few items prove little, but a leak in
+        few items looks like this, and nothing else that says so would be told.
+        """
+        return self.proxy_auc is not None and self.proxy_auc[0] > TOLD_APART
 
 
 def degenerate(evidence: Evidence) -> str | None:
