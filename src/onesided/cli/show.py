@@ -119,9 +119,8 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
     """Return the figures, and below them what is missing and what all of them assume."""
     from onesided.metrics.registry import entry
     from onesided.metrics.words import (
-        BOUND,
         assumptions_of,
-        bias_text,
+        bounds_explained,
         interval_text,
         missing_texts,
         value_text,
@@ -134,10 +133,9 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
     known = [figure for figure in figures if figure.is_known]
     for figure in known:
         table.add_row(entry(figure.name).label, value_text(figure), interval_text(figure))
-    biased = {figure.bias: bias_text(figure) for figure in known if figure.bias}
     lines = [
         *missing_texts(figures),
-        *(f"{BOUND[bias].strip().capitalize()}: {text}." for bias, text in biased.items()),
+        *(f"{bound.capitalize()}: {text}." for bound, text in bounds_explained(known).items()),
         "Assumptions:",
         *(f"- {each.text}" for each in assumptions_of(known)),
     ]
