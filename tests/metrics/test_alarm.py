@@ -80,6 +80,13 @@ def test_the_alarm_names_one_cause_and_what_to_do(evidence: Evidence, cause: str
     assert "epochs" not in sentence, "more or fewer: nothing here tells which"
 
 
+def test_a_few_held_out_items_are_no_swap() -> None:
+    sentence = degenerate(Evidence(0.0, 0.0, NOTHING_LEARNED, 3, 2))
+    assert sentence is not None
+    assert "swapped" not in sentence
+    assert "3 held-out positives are too few" in sentence
+
+
 def test_the_alarm_says_of_how_many_items_it_speaks() -> None:
     sentence = degenerate(Evidence(0.0, 0.0, SEPARATES, 12, 60))
     assert sentence is not None

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int64
 
 from onesided.core.errors import DataError
 from onesided.metrics.figure import Raw
-from onesided.metrics.intervals import lower_bounds, upper_bounds
+from onesided.metrics.intervals import clopper_pearson, lower_bounds, upper_bounds
 
 EVERYTHING = 0.99
 """Above this share of U called positive, the model calls everything positive."""
@@ -63,8 +63,14 @@ class Evidence:
 
     @property
     def perhaps_swapped(self) -> bool:
-        """Whether there is more P than U, which people seldom have."""
-        return (self.positives or 0) > (self.unlabelled or 0)
+        """Whether there is more P than U beyond chance, which people seldom have.
+
+        Of a small map 3 marked and 2 other buildings may be held out, though most are not marked.
+        """
+        if self.positives is None or self.unlabelled is None:
+            return False
+        both = self.positives + self.unlabelled
+        return both > 0 and clopper_pearson(self.positives, both)[0] > 0.5
 
     @property
     def was_advised(self) -> bool:
