@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 console = Console(markup=False, emoji=False, highlight=False)
 notes = Console(markup=False, emoji=False, highlight=False, stderr=True)
 
+WIDEST = 10_000
+"""Columns that a line of a table may have in a file."""
 NEXT_ITEMS = 3
 """Items of each kind that the end of a run names."""
 
@@ -35,6 +37,14 @@ def visible(text: str) -> str:
 def say(sentence: str) -> None:
     """Print a result to stdout; long paths are not broken into lines."""
     console.print(visible(sentence), soft_wrap=True)
+
+
+def print_table(table: Table) -> None:
+    """Print a table to stdout; into a file as wide as it needs, so that no word is broken."""
+    if not console.is_terminal:
+        wide = console.options.update(max_width=WIDEST)
+        table.width = console.measure(table, options=wide).maximum
+    console.print(table, crop=False)
 
 
 def note(sentence: str, *, quiet: bool) -> None:
