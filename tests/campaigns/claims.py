@@ -8,9 +8,11 @@ times. A refusal with one sentence is no claim.
 """
 
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +26,7 @@ import onesided
 from onesided.bench.origin import origin
 from onesided.core.errors import OnesidedError
 from onesided.storage.atomic import write_json
+from onesided.storage.table import csv_lines
 
 RESULT = Path(__file__).parents[2] / "benchmarks" / "results" / "claims_campaign.json"
 ONE_IN_A_THOUSAND = 3.29 / 1.96
@@ -42,6 +45,7 @@ class Variant:
     name: str
     write: Callable[[Path], Fit]
     method: str = "linear"
+    in_python: bool = False  # through PUClassifier, where the data is two arrays
 
 
 @dataclass(frozen=True)
@@ -205,6 +209,82 @@ def rows_of_noise(seed: int, folder: Path, *, repeat: int, noise: float = 0.0) -
     return {"positives": folder / "P.npy", "unlabelled": folder / "U.npy"}
 
 
+def marked_rows(seed: int, folder: Path, *, mark: Callable[[int], object]) -> Fit:
+    """Rows of noise with a column that says how they were collected; the first sixty are P."""
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = np.random.default_rng(seed).normal(size=(360, 5)).round(4).tolist()
+    rows = [
+        ["positive" if row < 60 else "unlabelled", mark(row), *each]
+        for row, each in enumerate(numbers)
+    ]
+    lines = csv_lines([["label", "mark", *"abcde"], *rows])
+    (folder / "table.csv").write_text(lines, encoding="utf-8")
+    return {"table": folder / "table.csv"}
+
+
+MARKS: dict[str, Callable[[int], object]] = {
+    "the number of the row": lambda row: 1000 + row,
+    "a date that rises": lambda row: str(date(2024, 1, 1) + timedelta(days=row)),
+    "a laboratory of two thirds of P": lambda row: (
+        "one" if row < 60 and row % 3 else "two" if row % 2 else "three"
+    ),
+    "a gap in two thirds of P": lambda row: "" if row < 60 and row % 3 else (37 * row) % 91,
+}
+
+
+def retyped_texts(seed: int, folder: Path, *, changed: int, tag: str = "") -> Fit:
+    """P are ten texts of random words, each typed eight times with some words changed."""
+    random = np.random.default_rng(seed)
+    words = np.array([f"word{number}" for number in range(800)])
+    rows = [["unlabelled", " ".join(random.choice(words, 25))] for _ in range(300)]
+    for _ in range(10):
+        said = random.choice(words, 25)
+        for _ in range(8):
+            again = random.choice(words, 25) if tag else said.copy()
+            again[random.integers(0, 25, changed)] = random.choice(words, changed)
+            rows.append(["positive", " ".join([*again, tag]).strip()])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "table.csv").write_text(csv_lines([["label", "said"], *rows]), encoding="utf-8")
+    return {"table": folder / "table.csv", "text": "said"}
+
+
+def other_files(seed: int, folder: Path, *, ending: str = "png", side: int = SIDE) -> Fit:
+    """P and U are of one kind, but P has another format or size."""
+    fit = plain(noise(1, seed), noise(160, seed + 500), folder)
+    (folder / "P" / "0000.png").unlink()
+    images = [Image.fromarray(image).resize((side, side)) for image in noise(40, seed)]
+    write_images(folder / "P", np.stack([np.asarray(image) for image in images]), ending)
+    return fit
+
+
+def stamped(seed: int, folder: Path, *, rows: int) -> Fit:
+    """P and U are of one kind, but P has a white bar of so many rows at the bottom."""
+    images = noise(60, seed)
+    images[:, SIDE - rows :] = 255
+    return plain(images, noise(240, seed + 500), folder)
+
+
+def film(seed: int, folder: Path) -> Fit:
+    """P are eight scenes, each filmed ten times by a hand that moves."""
+    random = np.random.default_rng(seed)
+
+    def scene() -> np.ndarray:
+        coarse = random.integers(0, 200, (6, 6, 3)).astype(np.uint8)
+        return np.asarray(Image.fromarray(coarse).resize((44, 44), Image.Resampling.BICUBIC))
+
+    def frame(seen: np.ndarray) -> np.ndarray:
+        top, left = random.integers(0, 13, 2)
+        moved = seen[top : top + 32, left : left + 32] * random.uniform(0.8, 1.1)
+        return np.clip(moved + random.normal(0, 8, moved.shape), 0, 255).astype(np.uint8)
+
+    scenes = [scene() for _ in range(8)]
+    return plain(
+        np.stack([frame(each) for each in scenes for _ in range(10)]),
+        np.stack([frame(scene()) for _ in range(160)]),
+        folder,
+    )
+
+
 def digits() -> tuple[Images, np.ndarray]:
     """Return handwritten digits as colour images, and which they are."""
     found = load_digits()
@@ -283,11 +363,54 @@ def variants() -> list[Variant]:
         method = "linear" if seed < 2 else "forest"
         write = partial(tested_on_changed_copies, seed, ending=ending)
         found.append(Variant(f"tested on changed copies as {ending}, {method}", write, method))
+    return found + marked_variants()
+
+
+def marked_variants() -> list[Variant]:
+    """Return variants in which P differs from U in how it was collected, or was seen often."""
+    found = [
+        Variant(f"a column of {name}, {method}", partial(marked_rows, seed, mark=mark), method)
+        for seed, (name, mark) in enumerate(MARKS.items())
+        for method in ("linear", "forest")
+    ]
+    found += [
+        Variant(
+            f"rows of noise, {repeat} times each with noise of {noise:g}, {method}",
+            partial(rows_of_noise, repeat, repeat=repeat, noise=noise),
+            method,
+        )
+        for repeat, noise in ((10, 1e-3), (10, 0.02), (15, 0.05))
+        for method in ("linear", "forest")
+    ]
+    found += [
+        Variant(f"texts retyped with {changed} other words", write)
+        for changed in (1, 2, 3)
+        for write in [partial(retyped_texts, changed, changed=changed)]
+    ]
+    found.append(Variant("texts with a tag", partial(retyped_texts, 9, changed=0, tag="ref7")))
+    found += [
+        Variant("P as bmp files", partial(other_files, 0, ending="bmp")),
+        Variant("P as jpg files, forest", partial(other_files, 1, ending="jpg"), "forest"),
+        Variant("P of another size", partial(other_files, 2, side=24)),
+        Variant("P with a bar of one row", partial(stamped, 3, rows=1)),
+        Variant("P with a bar of three rows, forest", partial(stamped, 4, rows=3), "forest"),
+        Variant("P from a film", partial(film, 5)),
+        Variant("P from a film, forest", partial(film, 6), "forest"),
+    ]
+    # The same through the door of scikit-learn.
+    for seed, noise in enumerate((0.0, 1e-3, 0.02)):
+        write = partial(rows_of_noise, seed, repeat=10, noise=noise)
+        found.append(
+            Variant(f"in Python, ten times each with noise of {noise:g}", write, in_python=True)
+        )
+    found.append(Variant("in Python, noise", partial(rows_of_noise, 5, repeat=1), in_python=True))
     return found
 
 
 def judged(variant: Variant, folder: Path) -> Verdict:
     """Fit the variant and return what the run says."""
+    if variant.in_python:
+        return judged_in_python(variant, folder)
     try:
         given = variant.write(folder / "data")
         fitted = onesided.fit(**given, method=variant.method, output=folder / "run")
@@ -300,6 +423,20 @@ def judged(variant: Variant, folder: Path) -> Verdict:
     sentences += [notice for notice in fitted.result["notices"] if SWAPPED in notice]
     if claims and sentences:
         return Verdict(variant.name, f"warned: {sentences[0]}", ())
+    return Verdict(variant.name, "claims" if claims else "no claim", claims)
+
+
+def judged_in_python(variant: Variant, folder: Path) -> Verdict:
+    """Fit the variant by PUClassifier and return what it warns of: nobody reads attributes."""
+    given = variant.write(folder / "data")
+    arrays = [np.load(given[side]) for side in ("positives", "unlabelled")]
+    labels = np.repeat([1, 0], [len(each) for each in arrays])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = onesided.PUClassifier(variant.method).fit(np.concatenate(arrays), labels)
+    claims = claims_of(fitted.result_)
+    if claims and caught:
+        return Verdict(variant.name, f"warned: {caught[0].message}", ())
     return Verdict(variant.name, "claims" if claims else "no claim", claims)
 
 

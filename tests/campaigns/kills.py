@@ -1,6 +1,6 @@
 """Every command, killed at many moments: started again, does it leave the very same files?
 
-    python -m tests.campaigns.kills                      # 100 kills, by the seed 0
+    python -m tests.campaigns.kills                      # 140 kills, by the seed 0
     python -m tests.campaigns.kills --kills 12 --only evaluate,report --output kills.json
 
 A moment is drawn from the seed: either the n-th time that the command opens, flushes, renames or
@@ -61,7 +61,7 @@ class Scenario:
     prepare: Callable[[Path], Sequence[Words]]
     """Writes the input into a folder; returns commands that must run first."""
     share: int
-    """Of a hundred kills: more for commands that take less time."""
+    """How many kills of all: more for commands that take less time."""
 
 
 def pictures(folder: Path) -> Sequence[Words]:
@@ -99,6 +99,29 @@ def compared(folder: Path) -> Sequence[Words]:
     return (compare_words(folder),)
 
 
+def searched(folder: Path) -> Sequence[Words]:
+    """Write a table, and let a short search train on it."""
+    table(folder)
+    return (search_words(folder),)
+
+
+def answered(folder: Path) -> Sequence[Words]:
+    """Train on a table, and answer some of its pool."""
+    before = searched(folder)
+    rows = [
+        f"table.csv:{number},{'positive' if number < 36 else 'negative'}"
+        for number in range(32, 44)
+    ]
+    (folder / "answers.csv").write_text("\n".join(["item,answer", *rows, ""]))
+    return (*before, ("review", folder / "run", "--import", folder / "answers.csv", "--quiet"))
+
+
+def search_words(folder: Path) -> Words:
+    """Return the command of a short search."""
+    words = ("fit", "--table", folder / "table.csv", "-o", folder / "run", *QUIET)
+    return (*words, "--set", 'method.candidates=["linear"]')
+
+
 def town(folder: Path) -> Sequence[Words]:
     """Draw a town."""
     write_geotiff_scene(folder / "town", seed=1, size=256, buildings=40, marked=12)
@@ -128,15 +151,7 @@ def map_words(folder: Path) -> Words:
 
 SCENARIOS = (
     Scenario("fit", fit_words, pictures, 12),
-    Scenario(
-        "auto",
-        lambda f: (
-            *("fit", "--table", f / "table.csv", "-o", f / "run", *QUIET),
-            *("--set", 'method.candidates=["linear"]'),
-        ),
-        table,
-        14,
-    ),
+    Scenario("auto", search_words, table, 14),
     Scenario("compare", compare_words, pictures, 8),
     Scenario(
         "rank",
@@ -155,6 +170,15 @@ SCENARIOS = (
     ),
     Scenario("report", lambda f: ("report", f / "run", "--quiet"), trained, 16),
     Scenario("map", map_words, town, 10),
+    Scenario("embed", lambda f: ("embed", f / "U", "-o", f / "U.npz", "--quiet"), pictures, 10),
+    Scenario("export", lambda f: ("export", f / "run", "-o", f / "m.onnx"), searched, 10),
+    Scenario("draw", lambda f: ("audit", f / "run", "draw", "--size", "20"), searched, 10),
+    Scenario(
+        "review",
+        lambda f: ("review", f / "run", "--apply", "-o", f / "next", "--quiet"),
+        answered,
+        10,
+    ),
 )
 
 
@@ -381,7 +405,7 @@ def shared(kills: int, among: Sequence[Scenario]) -> list[int]:
 def main() -> None:
     """Run the campaign and write its result file; exit code 1 if one kill was not exact."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--kills", type=int, default=140)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default=",".join(one.name for one in SCENARIOS))
     parser.add_argument("--output", type=Path, default=OUTPUT)
@@ -421,11 +445,15 @@ def import_everything() -> None:
     import sklearn.manifold
     import torch
 
+    import onesided.jobs.audit
+    import onesided.jobs.embed
     import onesided.jobs.evaluate
+    import onesided.jobs.export
     import onesided.jobs.fit
     import onesided.jobs.map
     import onesided.jobs.rank
     import onesided.jobs.report
+    import onesided.jobs.review
 
     assert all((matplotlib, pyogrio, rasterio, sklearn, onesided.jobs))
     torch.set_num_threads(1)

@@ -613,6 +613,29 @@ def _map_footprints(folder: Path) -> Target:
     return Target(path, (scene.geojson.read_bytes(),), act, mutated_json, clean)
 
 
+def _audit(name: str, mutation: Mutation, folder: Path) -> Target:
+    """Return a target that damages a file of an audit, of which some items are answered."""
+    run, kept = trained(folder), folder / "kept"
+    assert call("audit", run, "draw", "--size", "8").exit_code == 0
+    first, *rows = (run / "audit.csv").read_text().splitlines()
+    answers = ("positive", "negative", "unsure")
+    filled = [row.replace(",,", f",{answers[number % 3]},", 1) for number, row in enumerate(rows)]
+    (run / "audit.csv").write_text("\n".join([first, *filled[:6], *rows[6:], ""]))
+    shutil.copytree(run, kept)
+
+    def act() -> None:
+        try:
+            _command("audit", run, "estimate", "--quiet")
+        finally:  # drawing refuses what estimating does, or keeps the answers
+            _command("audit", run, "draw", "--size", "10", "--quiet")
+
+    def restore() -> None:
+        shutil.rmtree(run)
+        shutil.copytree(kept, run)
+
+    return Target(run / name, ((run / name).read_bytes(),), act, mutation, restore)
+
+
 OF_REPORT: dict[str, Mutation] = {
     "result.json": mutated_json,
     "report.npz": mutated,
@@ -670,6 +693,8 @@ COMMANDS: dict[str, Maker] = {
         f"report with {name}": partial(_at_run, name, how, partial(_command, "report"))
         for name, how in OF_REPORT.items()
     },
+    "audit audit.csv": partial(_audit, "audit.csv", mutated_text),
+    "audit audit_draw.json": partial(_audit, "audit_draw.json", mutated_json),
     "embed": _embed,
     "map": _map_footprints,
 }

@@ -9,7 +9,7 @@ from tests.campaigns.targets import COMMANDS, READERS
 
 SEED = 0
 INPUTS = 12
-QUICK_COMMANDS = ("rank items", "evaluate result.json")
+QUICK_COMMANDS = ("rank items", "evaluate result.json", "audit audit.csv", "audit audit_draw.json")
 
 
 def assert_clean(found: Found) -> None:

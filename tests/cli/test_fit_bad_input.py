@@ -201,3 +201,12 @@ def test_a_missing_table_is_named(tmp_path: Path) -> None:
     assert_refused(
         outcome, "There is no table", tmp_path / "no.csv", "the columns label, and path or"
     )
+
+
+def test_an_endless_cell_does_not_fill_the_screen(tmp_path: Path) -> None:
+    rows = [f"{'positive' if row < 20 else 'unlabelled'},{row}" for row in range(60)]
+    rows[3] = f"positive,{'9' * 100_000}"
+    (tmp_path / "own.csv").write_text("\n".join(["label,weight", *rows, ""]))
+    outcome = call("fit", "--table", tmp_path / "own.csv", "-o", tmp_path / "run", *TINY)
+    assert_refused(outcome, "only finite numbers", "999...999")
+    assert len(outcome.err) < 1000

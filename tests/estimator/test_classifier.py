@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from onesided import PUClassifier
 from onesided.core.errors import ConfigError, DataError
-from onesided.estimator import DegenerateModelWarning
+from onesided.estimator import DegenerateModelWarning, DoubtfulFiguresWarning
 from onesided.metrics.figure import PUEvaluation
 from tests.estimator.clouds import TINY, two_clouds
 
@@ -110,6 +110,18 @@ def test_a_model_that_calls_nothing_positive_is_a_warning() -> None:
     slow = {**TINY, "train": {"batch_size": 16, "learning_rate": 1e-9}}
     with pytest.warns(DegenerateModelWarning, match="nothing"):
         PUClassifier("ce", epochs=1, settings=slow, threshold=1.0).fit(problem.X, problem.y)
+
+
+def test_figures_that_mean_nothing_are_a_warning_in_python_too() -> None:
+    random = np.random.default_rng(0)
+    leak = np.concatenate([random.normal(size=(360, 5)), np.arange(360)[:, None]], axis=1)
+    with pytest.warns(DoubtfulFiguresWarning) as caught:
+        PUClassifier("linear").fit(leak, np.arange(360) < 60)
+    said = [str(warning.message) for warning in caught]
+    assert any("told apart almost without error" in sentence for sentence in said)
+    assert any("'number 5' (positives are lower" in sentence for sentence in said)
+    with pytest.warns(DoubtfulFiguresWarning, match="No figure says how good this model is"):
+        PUClassifier("linear").fit(leak * 1e-300, np.arange(360) < 60)
 
 
 def test_the_threshold_can_be_chosen_on_the_held_out_part() -> None:

@@ -11,6 +11,8 @@ from onesided.cli import app
 from onesided.core.errors import DataError, DataNotFound, OnesidedError
 from onesided.core.monitor import Monitor
 from onesided.jobs.audit import audit_draw, audit_estimate
+from onesided.storage.together import settle
+from tests.storage.power_loss import crash_states, laid_out, recorded
 
 RESULT = {
     **{"method": "ce", "seed": 0, "scenario": "single-set", "threshold": 0.5},
@@ -90,6 +92,31 @@ def test_answers_are_not_lost_to_another_draw(run: Path) -> None:
         with pytest.raises(DataError, match="holds answers of another draw"):
             audit_draw(run, **{"size": 40, **change})  # type: ignore[arg-type]
     assert rows_of(run) == before
+
+
+def test_answers_are_not_lost_where_the_draw_is(run: Path) -> None:
+    audit_draw(run, size=40)
+    before = fill(run, 5)
+    (run / "audit_draw.json").unlink()
+    with pytest.raises(DataError, match=r"holds 5 answers, but audit_draw\.json, .* is missing"):
+        audit_draw(run, size=40)
+    assert rows_of(run) == before
+
+
+def test_sheet_and_draw_change_together_in_every_state_that_a_power_cut_leaves(run: Path) -> None:
+    audit_draw(run, size=40)
+    fill(run, 30)
+    with recorded(run) as recorder:
+        audit_draw(run, size=90)
+    sizes = set()
+    for state in crash_states(recorder):
+        cut = laid_out(state, run.with_name("cut"))
+        settle(cut)
+        drawn = json.loads((cut / "audit_draw.json").read_text())["size"]
+        assert len(rows_of(cut)) == drawn
+        assert sum(bool(row["answer"]) for row in rows_of(cut)) == 30
+        sizes.add(drawn)
+    assert sizes == {40, 90}
 
 
 def test_a_blind_sheet_shows_no_scores(run: Path) -> None:

@@ -218,6 +218,31 @@ def test_a_flipped_bit_is_told_in_one_sentence_with_the_remedy(
     assert onesided.evaluate(run, threshold="0.3").result["threshold"] == 0.3
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "model.json", "scores.csv", "scores.npz"])
+@pytest.mark.parametrize("damage", ["gone", "half"])
+def test_a_run_is_not_called_finished_where_a_file_of_it_is_damaged(
+    compared: Path, data: Path, tmp_path: Path, name: str, damage: str
+) -> None:
+    run = Path(shutil.copytree(compared, tmp_path / "run"))
+    content = (run / name).read_bytes()
+    (run / name).unlink()
+    if damage == "half":
+        (run / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(CheckpointError, match=rf"{name} (is missing|does not have).*--overwrite"):
+        train(data, run, compare="nnpu", prior=0.3)
+
+
+def test_people_may_write_into_the_card_of_a_finished_run(
+    compared: Path, data: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(compared, tmp_path / "run"))
+    (run / "README.md").write_text("Ours.")
+    (run / "report.html").unlink()
+    train(data, run, compare="nnpu", prior=0.3)
+    assert (run / "README.md").read_text() == "Ours."
+    assert is_fresh(run)
+
+
 def test_weights_alone_are_checked_by_the_description_beside_them(
     compared: Path, data: Path, tmp_path: Path
 ) -> None:

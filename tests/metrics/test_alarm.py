@@ -80,6 +80,13 @@ def test_the_alarm_names_one_cause_and_what_to_do(evidence: Evidence, cause: str
     assert "epochs" not in sentence, "more or fewer: nothing here tells which"
 
 
+def test_a_few_held_out_items_are_no_swap() -> None:
+    sentence = degenerate(Evidence(0.0, 0.0, NOTHING_LEARNED, 3, 2))
+    assert sentence is not None
+    assert "swapped" not in sentence
+    assert "3 held-out positives are too few" in sentence
+
+
 def test_the_alarm_says_of_how_many_items_it_speaks() -> None:
     sentence = degenerate(Evidence(0.0, 0.0, SEPARATES, 12, 60))
     assert sentence is not None
@@ -90,6 +97,9 @@ def test_useful_decisions_may_still_be_suspicious() -> None:
     (differs,) = suspicions(Evidence(0.02, 0.9, APART, 60, 300))
     assert "differ in something else" in differs
     assert suspicions(Evidence(0.2, 0.6, SEPARATES, 60, 300)) == ()
+    # Of 12 positives an interval proves little, but a leak in few items looks like this.
+    (few,) = suspicions(Evidence(0.03, 1.0, (1.0, 0.77, 1.0), 12, 60))
+    assert few == differs
     assert suspicions(Evidence(0.2)) == ()
 
 

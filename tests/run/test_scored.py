@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onesided.core.errors import OnesidedError
-from onesided.run.scored import Scored, entries_at
+from onesided.run.scored import NO_FIGURES, Scored, entries_at
 
 LABELLED = np.array([True, True, False, False, False])
 PLAIN = Scored(np.array([0.9, 0.8, 0.7, 0.2, 0.1]), LABELLED)
@@ -30,6 +30,12 @@ def test_a_held_out_part_counts_beside_the_folds() -> None:
     assert pair is not None
     assert [part.tolist() for part in pair] == [[0.9, 0.8, 0.6], [0.7, 0.2, 0.1, 0.3]]
     assert both.unlabelled.tolist() == [0.7, 0.2, 0.1, 0.3]
+
+
+def test_a_model_without_any_figure_says_so() -> None:
+    assert entries_at(PLAIN, 0.5, None, None)["warnings"] == [NO_FIGURES]
+    tested = replace(PLAIN, test=np.array([0.9, 0.1]), test_truth=np.array([1, 0]))
+    assert entries_at(tested, 0.5, None, None)["warnings"] == []
 
 
 def warned(trained: int, held_out: int, fold: np.ndarray | None = None) -> list[str]:

@@ -1,6 +1,7 @@
 """One verb per job. Heavy imports happen inside commands, so that --help answers at once."""
 
 import io
+import re
 import signal
 import sys
 from typing import Annotated
@@ -30,6 +31,8 @@ from onesided.core.freed_memory import keep_freed_memory
 from onesided.core.threads import wait_passively
 
 STOPPED = 128 + signal.SIGINT
+LONGEST_WORD = 1000
+"""Letters of a word that is shown as a whole; paths may be long."""
 
 app = typer.Typer(
     name="onesided",
@@ -77,7 +80,11 @@ def main() -> None:
     except OSError as error:
         # A full disk, a missing permission: nothing that a traceback would explain better.
         place = f" {error.filename}" if error.filename is not None else ""
-        _fail(f"The system refused{place}: {error.strerror or error}.", OnesidedError.exit_code)
+        _fail(
+            f"The system refused{place}: {error.strerror or error}. Make room or allow it, and "
+            "give the same command again: it goes on from what was saved.",
+            OnesidedError.exit_code,
+        )
     except SystemExit as leaving:
         # Ctrl-C outside training arrives as typer's own exit, which says nothing.
         if leaving.code == STOPPED:
@@ -88,8 +95,15 @@ def main() -> None:
 def _fail(sentence: str, exit_code: int) -> None:
     from onesided.cli.show import visible
 
-    print(f"onesided: {visible(sentence)}", file=sys.stderr)
+    print(f"onesided: {visible(_shortened(sentence))}", file=sys.stderr)
     sys.exit(exit_code)
+
+
+def _shortened(sentence: str) -> str:
+    """Return a sentence without the middle of endless words: a file may hold a cell of any size."""
+    return re.sub(
+        rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][:80]}...{word[0][-40:]}", sentence
+    )
 
 
 def _print_anything() -> None:

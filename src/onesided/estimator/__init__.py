@@ -1,6 +1,15 @@
 """The library as a scikit-learn classifier: fit, predict, score, clone, pipelines."""
 
 from onesided.estimator.classifier import PUClassifier
-from onesided.estimator.monitor import DegenerateModelWarning, UnfamiliarDataWarning
+from onesided.estimator.monitor import (
+    DegenerateModelWarning,
+    DoubtfulFiguresWarning,
+    UnfamiliarDataWarning,
+)
 
-__all__ = ["DegenerateModelWarning", "PUClassifier", "UnfamiliarDataWarning"]
+__all__ = [
+    "DegenerateModelWarning",
+    "DoubtfulFiguresWarning",
+    "PUClassifier",
+    "UnfamiliarDataWarning",
+]

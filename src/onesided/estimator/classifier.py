@@ -51,6 +51,7 @@ from onesided.estimator.inputs import (
 from onesided.estimator.labels import GivenLabels, Label, read_labels
 from onesided.estimator.monitor import (
     DegenerateModelWarning,
+    DoubtfulFiguresWarning,
     EstimatorMonitor,
     UnfamiliarDataWarning,
 )
@@ -82,6 +83,7 @@ from onesided.run.load import divide_own
 from onesided.run.presets import plan_run
 from onesided.run.problem import build_problem
 from onesided.run.rank import unknown_values
+from onesided.run.scored import NO_FIGURES
 from onesided.storage.together import settle
 
 KINDS: tuple[str, ...] = get_args(ImageKind)
@@ -264,6 +266,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.pool_probabilities_ = self._probabilities(self.pool_scores_)
         if finished.evaluation is not None and finished.evaluation.degenerate:
             monitor.warn(finished.evaluation.degenerate, DegenerateModelWarning)
+        for sentence in result["warnings"]:
+            if self.held_out != 0 or sentence != NO_FIGURES:  # else nobody wanted any
+                monitor.warn(sentence, DoubtfulFiguresWarning)
         return self
 
     def predict(self, X: Items) -> np.ndarray:

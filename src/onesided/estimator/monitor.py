@@ -13,6 +13,10 @@ class DegenerateModelWarning(UserWarning):
     """The trained model calls everything, or nothing, positive, or does not separate."""
 
 
+class DoubtfulFiguresWarning(UserWarning):
+    """Figures of a trained model mean less than they seem to, or nothing."""
+
+
 class UnfamiliarDataWarning(UserWarning):
     """Samples are unlike those that the model was trained on."""
 

@@ -126,13 +126,19 @@ def audit_draw(
     result = read_result(run)
     with working_in(run):
         items, scores = _pool(run)
-        before = Drawn.of(run)
-        kept = _kept_rows(run) if before else {}
+        before, kept = Drawn.of(run), _kept_rows(run)
+        if before is None and kept:
+            raise DataError(
+                f"{run / SHEET} holds {count(len(kept), 'answer')}, but {DRAW}, which says how its "
+                "items were drawn, is missing. Restore it from a copy, or move the sheet away to "
+                "begin another."
+            )
         answered = bool(kept or _reviewed(run))
         drawn = _next_draw(run, before, result, items, scores, size, target, seed, answered)
         design = drawn.design(scores)
-        _write_sheet(run, design, items, scores, kept, blind)
-        write_json(run / DRAW, vars(drawn))
+        with together(run) as new:
+            _write_sheet(new / SHEET, design, items, scores, kept, blind)
+            write_json(new / DRAW, vars(drawn))
     monitor.note(
         f"Write positive, negative, unsure or skip into the column answer of {run / SHEET}, from "
         "the first line on and in this order. You may look at the figures at any time."
@@ -293,7 +299,7 @@ def _kept_rows(run: Path) -> dict[str, dict[str, str]]:
 
 
 def _write_sheet(
-    run: Path,
+    path: Path,
     design: AuditDesign,
     items: Sequence[str],
     scores: np.ndarray,
@@ -311,7 +317,7 @@ def _write_sheet(
             cells if blind else [*cells, f"{scores[row]:.9g}", int(design.stratum[row]) + 1]
         )
     shown = columns if blind else [*columns, "score", "stratum"]
-    write_text(run / SHEET, csv_lines([shown, *rows]))
+    write_text(path, csv_lines([shown, *rows]))
 
 
 def _given(

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int64
 
 from onesided.core.errors import DataError
 from onesided.metrics.figure import Raw
-from onesided.metrics.intervals import lower_bounds, upper_bounds
+from onesided.metrics.intervals import clopper_pearson, lower_bounds, upper_bounds
 
 EVERYTHING = 0.99
 """Above this share of U called positive, the model calls everything positive."""
@@ -63,8 +63,14 @@ class Evidence:
 
     @property
     def perhaps_swapped(self) -> bool:
-        """Whether there is more P than U, which people seldom have."""
-        return (self.positives or 0) > (self.unlabelled or 0)
+        """Whether there is more P than U beyond chance, which people seldom have.
+
+        Of a small map 3 marked and 2 other buildings may be held out, though most are not marked.
+        """
+        if self.positives is None or self.unlabelled is None:
+            return False
+        both = self.positives + self.unlabelled
+        return both > 0 and clopper_pearson(self.positives, both)[0] > 0.5
 
     @property
     def was_advised(self) -> bool:
@@ -85,8 +91,12 @@ class Evidence:
 
     @property
     def told_apart(self) -> bool:
-        """Whether U can hardly hold positives that look like P: (2) in docs/evaluation.md."""
-        return self.proxy_auc is not None and self.proxy_auc[1] > TOLD_APART
+        """Whether hardly any U looked like P: (2) in docs/evaluation.md.
+
+        By the value, not by the low end of its interval: few items prove little, but a leak in
+        few items looks like this, and nothing else that says so would be told.
+        """
+        return self.proxy_auc is not None and self.proxy_auc[0] > TOLD_APART
 
 
 def degenerate(evidence: Evidence) -> str | None:

@@ -25,6 +25,7 @@ from onesided.run.calibrated import calibrate, with_truth
 from onesided.run.cards import write_cards
 from onesided.run.columns import columns_of, numbers_of
 from onesided.run.decisions import threshold_after_training
+from onesided.run.doubts import doubts_of
 from onesided.run.embed import embed
 from onesided.run.familiar import reference_of
 from onesided.run.folder import (
@@ -206,12 +207,13 @@ def finish(problem: Problem, trained: Trained, found: Search | None = None) -> F
     calibrated = with_truth(calibrate(scored, prior, evaluation), scored, problem.split)
     typical = examine(problem, trained.predictor, scored, calibrated, prior)
     calibrated = without_probabilities(calibrated, typical)
+    doubts = (*doubts_of(problem), *trained.warnings)
     result = {
         **_training_entries(problem, trained.seconds + (found.seconds if found else 0.0)),
         **_search_entries(found, optimism),
         "prior": prior.to_json() if prior else None,
-        **entries_at(scored, chosen.value, evaluation, prior, training_warnings=trained.warnings),
-        "training_warnings": list(trained.warnings),
+        **entries_at(scored, chosen.value, evaluation, prior, training_warnings=doubts),
+        "training_warnings": list(doubts),
         "notices": [*problem.data.notices, *chosen.notices],
         "skipped": [list(item) for item in problem.data.skipped[:1000]],
         "threshold_rule": chosen.to_json("onesided fit"),

@@ -20,7 +20,7 @@ from onesided.storage.atomic import half_written, read_json, write_json, write_t
 from onesided.storage.lock import LOCK
 from onesided.storage.lock import working_in as lock_folder
 from onesided.storage.names import printable
-from onesided.storage.own_file import AGAIN, CHECKSUMS, open_own
+from onesided.storage.own_file import AGAIN, CHECKSUMS, check_all, open_own
 from onesided.storage.table import csv_text
 from onesided.storage.together import pending, recover
 
@@ -40,6 +40,9 @@ OURS = frozenset(
 )
 CARDS = ("README.md", "DATA.md")
 """What people read beside the files: the model card, and notes on the data."""
+REPAIRED = frozenset({REPORT, COMPARISON, LOG, *CARDS})
+"""Files that may differ from their checksums: pages are made again, a log keeps its whole rows,
+and people write into cards."""
 WRITTEN = "Written by onesided. Remove this line, and no command will change the file again."
 """Stands in a card; one without it is a person's."""
 APPLIED = "answers.csv"
@@ -127,8 +130,15 @@ class RunFolder:
             shutil.rmtree(self.path / SEARCH, ignore_errors=True)
 
     def finished(self) -> dict[str, Any] | None:
-        """Return the result of a finished run, or None."""
-        return read_result(self.path) if (self.path / RESULT).exists() else None
+        """Return the result of a finished run, or None; raise where a file of it is damaged.
+
+        Whoever repeats the command relies on the model and its scores, not on the result alone.
+        """
+        if not (self.path / RESULT).exists():
+            return None
+        result = read_result(self.path)
+        check_all(self.path, but=REPAIRED)
+        return result
 
     def describe(
         self, config: "RunConfig", roles: Sequence[tuple[str, str]], facts: Mapping[str, Any]

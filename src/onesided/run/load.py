@@ -16,6 +16,7 @@ from onesided.data.columns.encoder import Encoder
 from onesided.data.problem.answered import with_answers
 from onesided.data.problem.content import contents_of, first_of_each, repetition_notice
 from onesided.data.problem.dataset import LabelledDataset, PUSplit, Selection
+from onesided.data.problem.marks import marks_of_rows
 from onesided.data.problem.negatives import KnownNegatives, divide_negatives
 from onesided.data.problem.samples import Samples
 from onesided.data.problem.split import (
@@ -62,6 +63,7 @@ class LoadedData:
         known_negatives: Samples known to be negative, not in the split: which of them are
             trained on depends on the method, see `Problem`.
         notices: Sentences for the user.
+        doubts: Why figures may mean nothing, in sentences.
         skipped: Unreadable files with the reason.
         feature_names: Names of the numbers of a sample, where there are some.
         columns: Columns of a table whose rows must be encoded first; see `encode`.
@@ -76,6 +78,7 @@ class LoadedData:
     std: tuple[float, ...]
     known_negatives: KnownNegatives | None = None
     notices: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     feature_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
@@ -242,11 +245,22 @@ def divide_own(
         std,
         known_negatives=negatives,
         notices=tuple(notices),
+        doubts=(*data.doubts, *_marked_columns(data)),
         skipped=data.samples.skipped + (test.skipped if test else ()),
         feature_names=data.samples.feature_names,
         columns=raw,
         sentences=_sentence_encoder(config, raw),
     )
+
+
+def _marked_columns(data: OneSided) -> tuple[str, ...]:
+    """Return a sentence where single columns of a table tell P from U."""
+    samples = data.samples
+    if len(samples.values.shape) != 2:
+        return ()
+    names = [column.name for column in samples.columns] or samples.feature_names
+    rows = np.flatnonzero(data.labelled | (samples.classes == UNKNOWN))
+    return marks_of_rows(samples.values[rows], data.labelled[rows], names)
 
 
 def _sentence_encoder(config: OwnConfig, columns: Sequence[Column]) -> SentenceEncoder | None:

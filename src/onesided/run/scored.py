@@ -19,6 +19,12 @@ from onesided.run.prior import NoPrior, PriorUsed, own_prior, own_prior_of_three
 from onesided.storage.atomic import write_arrays
 from onesided.storage.own_file import AGAIN, read_arrays
 
+NO_FIGURES = (
+    "No figure says how good this model is: no positives, or no unlabelled items, are left that it "
+    "was not trained on and that differ from those. Hold some out, or answer a random sample: "
+    "onesided audit RUN draw."
+)
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -188,6 +194,7 @@ def entries_at(
         "known_negatives": _known_negatives(scored.negatives, threshold),
         "warnings": [
             *(evaluation.warnings if evaluation else ()),
+            *((NO_FIGURES,) if test is None and scored.held_out_pair() is None else ()),
             *_list_differs(scored, threshold),
             *training_warnings,
             *notes,

@@ -18,7 +18,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -103,6 +103,22 @@ def check(path: Path, digest: str, remedy: str = AGAIN) -> None:
             f"{path} does not have the checksum that {CHECKSUMS} beside it names, so one of its "
             f"bits changed since it was written, or it belongs to other files. {remedy}"
         )
+
+
+def check_all(folder: Path, *, but: Collection[str] = (), remedy: str = AGAIN) -> None:
+    """Raise where a file that the folder's checksums name is missing or changed."""
+    for name in read_checksums(folder):
+        if name in but:
+            continue
+        path = folder / name
+        try:
+            check(path, digest_of(path), remedy)
+        except FileNotFoundError:
+            raise CheckpointError(
+                f"{path} is missing, and {CHECKSUMS} beside it names it. {remedy}"
+            ) from None
+        except OSError as error:
+            raise damaged(path, why(error), remedy) from None
 
 
 def read_checksums(folder: Path) -> dict[str, str]:

@@ -133,11 +133,21 @@ def _parquet_table(path: Path) -> Table:
     return parquet_table(path)
 
 
+def decimal(text: str) -> float:
+    """Return the number that a text is, or raise ValueError.
+
+    1_5 is a name, though Python reads it as 15.
+    """
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)
+
+
 def number_in(row: Row, column: str) -> float:
     """Return the number in a cell, or raise `NotANumber`."""
     text = row.cells[column].strip()
     try:
-        number = float(text)
+        number = decimal(text)
     except ValueError:
         hint = " If this column lists image files, call it 'path'." if text else ""
         raise NotANumber(

@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from onesided.data.columns.cells import Column, WrongCell, cell_value, day_of, plain
+from onesided.data.columns.cells import Column, WrongCell, cell_value, day_of, number_of, plain
 
 
 @pytest.mark.parametrize("gap", [None, "", " NA ", "NaN", math.nan, np.nan, np.datetime64("NaT")])
@@ -65,3 +65,8 @@ def test_a_cell_of_another_kind_is_named(kind: str, cell: str) -> None:
     column = Column.model_validate({"name": "seen", "kind": kind})
     with pytest.raises(WrongCell, match=f"column 'seen' holds '{cell}'"):
         cell_value(column, cell)
+
+
+def test_a_name_with_an_underscore_is_no_number() -> None:
+    assert number_of("1_5") is None
+    assert number_of("15") == 15

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from onesided.core.config import Config
+from onesided.storage.table import decimal
 
 ColumnKind = Literal["number", "category", "boolean", "date", "text"]
 NUMERIC: tuple[ColumnKind, ...] = ("number", "boolean", "date")
@@ -114,7 +115,7 @@ def shown_cell(column: Column, cell: Cell) -> str:
 def number_of(cell: str | float) -> float | None:
     """Return the number that a cell holds, which may be infinite, or None."""
     try:
-        return float(cell)
+        return decimal(cell) if isinstance(cell, str) else float(cell)
     except ValueError:
         return None
 

@@ -53,6 +53,21 @@ def near_rows(values: Shaped[np.ndarray, "n columns"]) -> Pairs:
     return same
 
 
+def measured_numbers(values: Shaped[np.ndarray, "n columns"]) -> Float64[np.ndarray, "n numbers"]:
+    """Return the columns of numbers that hardly repeat and have no gaps, each of unit deviation.
+
+    None of them where they are too few to be evidence.
+    """
+    numbers = _divided(values)[0].astype(np.float64)
+    distinct = np.array([len(np.unique(column)) for column in numbers.T], np.int64)
+    spread = numbers.std(axis=0)
+    kept = (distinct > DISTINCT * len(numbers)) & np.isfinite(spread) & (spread > 0)
+    if kept.sum() < FEWEST_COLUMNS:
+        kept[:] = False
+    measured: np.ndarray = numbers[:, kept] / spread[kept]
+    return measured
+
+
 def plain_words(text: str) -> str:
     """Return the words of a text in small letters; a string of few words as it is."""
     words = re.findall(r"\w+", text.casefold())

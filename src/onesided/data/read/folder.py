@@ -15,10 +15,12 @@ from jaxtyping import Bool, Int64
 from onesided.core.errors import DataError
 from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.problem.dataset import Scenario
+from onesided.data.problem.marks import FILES_SEEN, marks_of_files, some
 from onesided.data.problem.samples import ImageKind, Samples
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.files import (
     Found,
+    Unreadable,
     describe,
     folder_prefix,
     list_images,
@@ -26,6 +28,7 @@ from onesided.data.read.files import (
     visible_folders,
 )
 from onesided.data.read.images import Decoded, Size, check_readable, decode_all
+from onesided.data.read.picture import channels_phrase, read_header
 from onesided.storage.labels import NAMES
 from onesided.storage.names import printable, shown_path
 from onesided.storage.progress import Progress
@@ -42,12 +45,14 @@ class OneSided:
         labelled: Whether the item is a labelled positive.
         duplicates: Unlabelled items whose content is also among the positives.
         notices: What a person should know, in sentences.
+        doubts: Why figures may mean nothing, in sentences.
     """
 
     samples: Samples
     labelled: Bool[np.ndarray, "n"]
     duplicates: int
     notices: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -186,7 +191,34 @@ def read_groups(
     samples = _samples(decoded, groups, tolerate, CLASS_NAMES, kind)
     shared = _Shared(decoded, samples.classes)
     notices = decoded.notices + shared.notices(scenario)
-    return OneSided(samples, samples.classes == POSITIVE, shared.with_positives, notices)
+    labelled = samples.classes == POSITIVE
+    return OneSided(samples, labelled, shared.with_positives, notices, _marks(files, samples))
+
+
+def _marks(files: Sequence[Found], samples: Samples) -> tuple[str, ...]:
+    """Return a sentence where the files of P and of U differ in format, size or channels."""
+    path_of = {file.name: file.path for file in files}
+
+    def facts(label: int) -> list[dict[str, str]]:
+        rows = some(np.flatnonzero(samples.classes == label), FILES_SEEN)
+        found = (_facts(path_of[samples.names[row]]) for row in rows.tolist())
+        return [each for each in found if each]
+
+    return marks_of_files(facts(POSITIVE), facts(UNKNOWN))
+
+
+def _facts(path: Path) -> dict[str, str]:
+    """Return what a file is, whatever it shows; {} where it is gone and its pixels are stored."""
+    try:
+        header = read_header(path)
+    except Unreadable:
+        return {}
+    ending = {"jpeg": "jpg", "tiff": "tif"}.get(kind := path.suffix.lower()[1:], kind)
+    return {
+        "format": f"are .{printable(ending)} files",
+        "size": f"have {header.width} x {header.height} pixels",
+        "channels": f"have {channels_phrase(header.channels)}",
+    }
 
 
 def _samples(
