@@ -96,13 +96,13 @@ def page(content: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> str:
             f"| {100 * ends.low:.0f} to {100 * ends.high:.0f} % |"
         )
     lines += [
-        "\nA later round repeats the survivors of the first with the tests that were added for "
-        "them; the others stay noticed, since no test was removed.\n",
+        "\nA later round repeats those survivors of the first for which a test was added; the "
+        "others stay what they were, since no test was removed.\n",
         "| where | fault | afterwards | why |\n| --- | --- | --- | --- |",
     ]
     last = {_key(one) for one in content["rounds"][-1]["survivors"]}
     for one in content["rounds"][0]["survivors"]:
-        why = next((row["why"] for row in known if _key(row) == _key(one)), "not looked into yet")
+        why = next((_why(row) for row in known if _key(row) == _key(one)), "not looked into yet")
         state = "survives" if _key(one) in last else "noticed"
         fault = f"`{one['before']}` became `{one['after']}`".replace("|", "\\|")
         where = f"`{one['file'].removeprefix('src/onesided/')}:{one['line']}`"
@@ -110,8 +110,13 @@ def page(content: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _key(one: Mapping[str, Any]) -> tuple[str, str, str]:
-    return one["file"], one["before"], one["after"]
+def _why(known: Mapping[str, Any]) -> str:
+    added = f" `{known['test']}` was added." if "test" in known else ""
+    return str(known["why"]) + added
+
+
+def _key(one: Mapping[str, Any]) -> tuple[str, int]:
+    return one["file"], one["number"]
 
 
 def drawn(asked: int, seed: int) -> tuple[list[Mutant], int]:
@@ -148,28 +153,37 @@ def measure(given: argparse.Namespace) -> None:
     now, content = _origin(), dict[str, Any]()
     if given.output.exists():
         content = json.loads(given.output.read_text(encoding="utf-8"))
+    before: list[dict[str, Any]] = []
     if given.again:
-        chosen = [still_there(row) for row in content["rounds"][0]["survivors"]]
-        rounds = content["rounds"][1:]
+        first = content["rounds"][0]
+        tested = {_key(one) for one in reasons() if "test" in one}
+        chosen = [still_there(row) for row in first["survivors"] if _key(row) in tested]
+        before = [row for row in first["survivors"] if _key(row) not in tested]
+        faults = first["faults"]
     else:
         chosen, places = drawn(given.mutants, given.seed)
-        rounds = content.get("rounds", [])[:1]
+        faults = len(chosen)
+    at = int(given.again)
+    rows = _kept(content, at, now)
+    if not given.again:
         content = {"seed": given.seed, "places": places, "rounds": []}
-    same = rounds and rounds[0]["origin"]["commit"] == now["commit"]
-    rows: list[dict[str, Any]] = list(rounds[0]["rows"]) if same else []
     known = {(row["file"], row["number"]) for row in rows}
-    faults = content["rounds"][0]["faults"] if given.again else len(chosen)
-    content["rounds"] = [*content["rounds"][: int(given.again)], {}]
     _import_others()
     for row in campaign([one for one in chosen if (one.file, one.number) not in known]):
         rows.append(row)
-        survivors = [row for row in rows if row["fate"] == "survived"]
-        content["rounds"][-1] = {
-            **{"origin": now, "faults": faults if given.again else len(rows)},
-            **{"rows": rows, "survivors": survivors},
-        }
+        survivors = [*before, *(row for row in rows if row["fate"] == "survived")]
+        tried = faults if given.again else len(rows)
+        told = {"origin": now, "faults": tried, "rows": rows, "survivors": survivors}
+        content["rounds"] = [*content["rounds"][:at], told]
         given.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         print(f"{len(rows)} of {len(chosen)}, {len(survivors)} survived: {row}", flush=True)
+
+
+def _kept(content: Mapping[str, Any], at: int, now: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows that a round has already, if they are of the same commit."""
+    rounds = content.get("rounds", [])[at : at + 1]
+    same = rounds and rounds[0]["origin"]["commit"] == now["commit"]
+    return list(rounds[0]["rows"]) if same else []
 
 
 def still_there(row: Mapping[str, Any]) -> Mutant:
