@@ -38,7 +38,7 @@ class Strange(Exception):
 
 def install() -> None:
     """Check what is imported of ours from now on."""
-    jaxtyping.jaxtyped = once
+    jaxtyping.jaxtyped = once  # type: ignore[assignment]
     jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 
 
@@ -46,9 +46,10 @@ def once(function: Any = None, *, typechecker: Function) -> Any:  # noqa: ANN401
     """Return a function that is checked for every new combination of arguments and result."""
     if function is None:
         return functools.partial(once, typechecker=typechecker)
-    if is_dataclass(function) and isinstance(function.__init__, FunctionType):
-        if not hasattr(function.__init__, "__wrapped__"):  # else it is that of a base class
-            function.__init__ = once(function.__init__, typechecker=typechecker)
+    if isinstance(function, type):
+        init = vars(function).get("__init__")  # else it is that of a base class
+        if is_dataclass(function) and isinstance(init, FunctionType):
+            function.__init__ = once(init, typechecker=typechecker)  # type: ignore[method-assign]
         return function
     if not isinstance(function, FunctionType):
         return EVERY_CALL(function, typechecker=typechecker)
@@ -115,7 +116,7 @@ def look(value: object) -> Hashable:
     """Return what a check looks at: classes, types of numbers and shapes; of texts all."""
     kind = type(value)
     if kind in ARRAYS:
-        if torch.jit.is_tracing():
+        if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
             raise Strange  # sizes are no plain numbers
         return kind, value.dtype, tuple(value.shape)  # type: ignore[attr-defined]
     if kind is str or kind is bool or isinstance(value, Enum):
@@ -130,4 +131,4 @@ def look(value: object) -> Hashable:
         if len(value) > LONGEST:
             raise Strange
         return kind, tuple((look(name), look(one)) for name, one in value.items())
-    return kind
+    return (kind,)

@@ -15,7 +15,8 @@ Values = Float[np.ndarray, "n"]
 
 
 def added(x: Float[np.ndarray, "n"], y: "Float[np.ndarray, 'n']", *, cut: int = 0) -> Values:
-    return (x + y)[: len(x) - cut]
+    found: np.ndarray = (x + y)[: len(x) - cut]
+    return found
 
 
 def checked(function: object) -> Callable[..., Any]:

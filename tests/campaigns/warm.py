@@ -170,7 +170,7 @@ def _clean_run(session: pytest.Session, path: Path, notes: Path) -> int:
 def _run(
     session: pytest.Session,
     items: Sequence[pytest.Item],
-    begin: Callable[[str], None] = lambda name: None,
+    begin: Callable[[str], object] = lambda name: None,
 ) -> Iterator[tuple[str, float]]:
     """Run tests until one fails; yield each name with its processor time."""
     for item, following in zip(items, [*items[1:], None], strict=True):
