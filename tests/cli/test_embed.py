@@ -118,6 +118,28 @@ def test_fit_finds_what_embed_computed(
     assert outcome.exit_code == 0, outcome.err
 
 
+def test_a_search_finds_what_embed_computed_by_default(
+    shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    for side in ("P", "U"):
+        given = (shared_data / side, "-o", tmp_path / f"{side}.npy", "--cache", cache)
+        assert call("embed", *given, "--quiet").exit_code == 0
+    assert np.load(tmp_path / "P.npy").shape[1] == 1280 + 2 * (80 + 112 + 192)
+    monkeypatch.setattr(filling, "features_of", _nothing_is_left)
+    search = ("--set", 'method.candidates=["linear"]', "--set", "method.folds=2")
+    folders = ("-p", shared_data / "P", "-u", shared_data / "U", "--cache", cache)
+    outcome = call("fit", *folders, *search, "--allow-degenerate", "-o", tmp_path / "run")
+    assert outcome.exit_code == 0, outcome.err
+
+
+def test_layers_are_named_or_refused(shared_data: Path, tmp_path: Path) -> None:
+    given = ("embed", shared_data / "P", "-o", tmp_path / "P.npy")
+    assert call(*given, "--layers", "last", "--quiet").exit_code == 0
+    assert np.load(tmp_path / "P.npy").shape[1] == 1280
+    assert_refused(call(*given, "--layers", "first"), "'last' or 'several'")
+
+
 def _nothing_is_left(backbone: object, values: object, device: object) -> list[np.ndarray]:
     assert len(values) == 0  # type: ignore[arg-type]
     return []

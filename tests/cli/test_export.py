@@ -125,11 +125,14 @@ def test_a_table_of_numbers_is_ranked_by_the_exported_file(tmp_path: Path) -> No
     assert_refused(refused, "torch has no operator for the method forest")
 
 
-def test_int8_tells_what_it_costs(trained: Path, data: Path, tmp_path: Path) -> None:
+def test_int8_tells_what_it_costs_and_nothing_else(
+    trained: Path, data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "small.onnx"
     outcome = call("export", trained, "-o", path, "--int8", "--sample", data / "U", "--json")
     assert outcome.exit_code == 0, outcome.err
     loss = json.loads(outcome.out)["loss"]
+    assert not caplog.records, "onnxruntime advises about a graph that nobody wrote by hand"
     assert loss["items"] == 30
     assert 0 < loss["mean"] <= loss["largest"] < 0.2
     kinds = {one.data_type for one in onnx.load(path).graph.initializer}

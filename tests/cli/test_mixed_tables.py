@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from onesided import PUClassifier
+from onesided.data.problem.samples import CHUNK_ITEMS
+from onesided.run.rank import rank_items
 from tests.cli.command import TINY, call
 from tests.run.mixed_tables import HEAD, mixed_rows, write_table
 
@@ -72,6 +74,24 @@ def test_unknown_values_are_counted_and_wrong_cells_are_skipped(
     assert "Column 'town': 2 rows hold values that the model does not know" in outcome.err
     assert "house 7: it cannot be used: line 9, column 'area' holds 'large'" in outcome.err
     assert len(scores_in(tmp_path / "ranked.csv", "item")) == 39
+
+
+def test_unknown_values_that_a_stopped_command_met_are_counted_too(
+    place: Path, tmp_path: Path
+) -> None:
+    rows = mixed_rows(2 * CHUNK_ITEMS, seed=1)
+    rows[3][2], rows[-1][2] = "Atlantis", "Utopia"
+    table, output = write_table(tmp_path / "new.csv", rows), tmp_path / "ranked.csv"
+
+    def stop(done: int, total: int) -> None:
+        assert done < total, "one chunk of several is scored"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rank_items(place / "run", table, output, tolerate=0.05, progress=stop)
+    told: list[str] = []
+    rank_items(place / "run", table, output, tolerate=0.05, notify=told.append)
+    assert any("Column 'town': 2 rows hold values" in sentence for sentence in told), told
 
 
 def test_a_table_without_a_column_or_of_another_kind_is_refused(

@@ -164,4 +164,19 @@ def test_files_that_are_no_parquet_are_refused(run: Path, tmp_path: Path) -> Non
     assert_refused(call("fit", "--table", bad, "-o", tmp_path / "new"), "cannot be read as Parquet")
     uneven = pa.table({"v": [[1.0, 2.0, 3.0], [1.0]]})
     pq.write_table(uneven, bad)
-    assert_refused(call("rank", run, bad, "-o", tmp_path / "r.csv"), "have different lengths")
+    assert_refused(call("rank", run, bad, "-o", tmp_path / "r.csv"), "a list of another length")
+    labelled = uneven.append_column("label", pa.array(["positive", "unlabelled"]))
+    pq.write_table(labelled, bad)
+    assert_refused(call("fit", "--table", bad, "-o", tmp_path / "new"), "have different lengths")
+
+
+def test_one_short_list_among_many_is_skipped_and_the_ranking_ends(
+    run: Path, tmp_path: Path
+) -> None:
+    lists = [[float(number), 1.0, 2.0] for number in range(60)]
+    lists[45] = [1.0]
+    pq.write_table(pa.table({"v": lists}), tmp_path / "items.parquet")
+    outcome = call("rank", run, tmp_path / "items.parquet", "-o", tmp_path / "ranked.csv")
+    assert outcome.exit_code == 0, outcome.err
+    assert "row 46 holds a gap, a list of another length" in outcome.err
+    assert len((tmp_path / "ranked.csv").read_text().splitlines()) == 60

@@ -178,6 +178,8 @@ def frozen_backbone(kind: str, folder: Path) -> Backbone:
     match kind:
         case "efficientnet":
             settings = BackboneConfig(name="efficientnet_lite0", freeze=True)
+        case "several":
+            settings = BackboneConfig(name="efficientnet_lite0", freeze=True, layers="several")
         case "hf":
             saved(folder / "net", "vit")
             settings = BackboneConfig(name=f"hf:{folder / 'net'}", freeze=True)
@@ -195,7 +197,10 @@ def frozen_backbone(kind: str, folder: Path) -> Backbone:
     return backbone.eval()
 
 
-@pytest.mark.parametrize("kind", ["hf", "onnx", "pair", "efficientnet"])
+@pytest.mark.parametrize(
+    "kind",
+    ["hf", "onnx", "pair", "efficientnet", pytest.param("several", marks=pytest.mark.slow)],
+)
 def test_the_frozen_backbone_goes_along(kind: str, tmp_path: Path) -> None:
     frozen = frozen_backbone(kind, tmp_path)
     shape = (6 if kind == "pair" else 3, 20, 20)
@@ -283,10 +288,14 @@ def test_a_file_for_deepness_has_what_the_plug_in_reads(tmp_path: Path) -> None:
     )
 
 
-def test_torch_export_writes_the_same_scores(tmp_path: Path) -> None:
+def test_torch_export_writes_the_same_scores_and_says_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     predictor, about = on_backbone("small", (1, 12, 9))
     predictor = replace(predictor, calibration=CURVE)
-    export_torch(Model(predictor, about, "id"), tmp_path / "model.pt2")
+    export_torch(Model(predictor, about, "id"), tmp_path / "model.pt2.part")
+    assert capfd.readouterr() == ("", ""), "torch remarks on names that are not the last one"
+    (tmp_path / "model.pt2.part").rename(tmp_path / "model.pt2")
     images = torch.from_numpy(probes_of(about))
     found = torch.export.load(tmp_path / "model.pt2").module()(images)
     expected = predictor.scores(images.numpy())

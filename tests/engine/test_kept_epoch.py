@@ -139,3 +139,19 @@ def test_a_method_with_a_rule_of_its_own_keeps_it() -> None:
     for keep in ("best", "best-accuracy"):
         asked, _ = trained(keep, method="vpu")
         assert equal_states(own, asked)
+
+
+@pytest.mark.parametrize("method", ["pusb", "tedn"])
+def test_an_epoch_is_judged_as_it_would_be_delivered(method: str) -> None:
+    """Both finish their work after the last epoch: PUSB's threshold is the quantile of U."""
+    kept, curve = trained("best-accuracy", method=method)
+    assert curve.index(max(curve)) != EPOCHS - 1, "a curve that falls, or this shows nothing"
+    said = evaluate_pu(*held_out_scores(kept), scenario="case-control", prior=PRIOR)
+    assert said.figures["proxy_accuracy"].value == pytest.approx(min(1, max(curve)), abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["pusb", "tedn"])
+def test_work_after_each_epoch_changes_no_training(method: str) -> None:
+    _, asked = trained("best-accuracy", method=method, figure="loss")
+    _, alone = trained("last", method=method, figure="loss")
+    assert asked == alone

@@ -5,6 +5,7 @@ from onesided.metrics.pu import FORMULAS
 from onesided.metrics.registry import ASSUMPTIONS, FIGURES, entry, shown
 from onesided.metrics.words import (
     assumptions_of,
+    bounds_explained,
     cell_text,
     full_value_text,
     interval_text,
@@ -26,10 +27,22 @@ from onesided.metrics.words import (
         (0.00002, "0.002%"),
         (0.9997, "99.97%"),
         (-0.006, "-0.6%"),
+        (0.000002, "0.0002%"),
+        (1e-12, "<0.0001%"),
+        (1 - 1e-12, ">99.9999%"),
     ],
 )
 def test_a_share_never_rounds_to_nothing_or_to_all(share: float, expected: str) -> None:
     assert percent(share) == expected
+
+
+def test_a_bound_is_explained_only_where_one_is_shown() -> None:
+    told = Figure("precision", 0.8, 0.7, 0.9, bias="high")
+    vague = Figure("prior", 0.4, 0.01, 0.9, bias="high")
+    assert list(bounds_explained([told, vague])) == ["at most"]
+    assert bounds_explained([vague]) == {}
+    assert value_text(told).startswith("at most")
+    assert value_text(vague) == "cannot be told"
 
 
 def test_shares_and_areas_are_percentages_and_ratios_are_not() -> None:

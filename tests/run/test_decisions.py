@@ -185,6 +185,17 @@ def same_for_all(seed: int) -> Scored:
     return Scored(held_out, labelled, held_out, labelled)
 
 
+def test_a_prior_that_cannot_be_told_is_not_called_the_prior() -> None:
+    random = np.random.default_rng(0)
+    labelled = np.arange(1650) < 150
+    hidden = np.arange(1650) < 555  # positives, who score a little higher
+    scores = 1 / (1 + np.exp(-random.normal(0.9 * hidden)))
+    folded = Scored(scores, labelled, None, None, fold=np.arange(1650) % 5)
+    chosen = choose_threshold(parse_rule("prior"), folded, None)
+    assert "it cannot be told: all from" in chosen.sentence
+    assert "the prior is" not in chosen.sentence
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_scores_that_separate_nothing_give_no_prior_and_no_precision(seed: int) -> None:
     scored = same_for_all(seed)

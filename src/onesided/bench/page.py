@@ -19,7 +19,7 @@ from onesided.bench.drawings import (
 )
 from onesided.bench.facts import read_examples, read_facts
 from onesided.bench.results import FINISHED, Record, all_records, read_records
-from onesided.bench.suite import Suite, Table, read_suite, swept_name
+from onesided.bench.suite import MEASURED, Suite, Table, read_suite, swept_name
 from onesided.bench.tables import TITLES, scale_summary, shown, values
 from onesided.pages.document import document
 from onesided.pages.render import render
@@ -78,7 +78,24 @@ def _section(context: Context) -> Markup:
     """Return the body of one table or figure."""
     made = SECTIONS[context.table.kind](context)
     note = context.table.note
-    return render("bench/web/section.html", body=made, note=note)
+    return render("bench/web/section.html", body=made, note=note, commands=_commands(context))
+
+
+def _commands(context: Context) -> list[tuple[str, str]]:
+    """Return the commands that measured a section, each with its cells and hours."""
+    if context.table.kind not in (*MEASURED, "data", "examples"):
+        return []
+    finished = context.finished()
+    hours: dict[str, list[float]] = {}
+    for one in sorted(finished, key=lambda one: str(one["scale"])):
+        hours.setdefault(one["scale"], []).append(one.get("seconds", 0.0) / 3600)
+    command = f"onesided bench run {context.suite_name}/{context.name} -o RESULTS --root DATA"
+    if not hours:
+        return [(f"{command} --scale SCALE", "not run")]
+    return [
+        (f"{command} --scale {scale}", f"cells: {len(each)}, hours: {sum(each):.1f}")
+        for scale, each in hours.items()
+    ]
 
 
 def _table(context: Context) -> Markup:

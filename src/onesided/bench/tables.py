@@ -20,6 +20,7 @@ TITLES: Mapping[str, str] = {
     "gflops": "GFLOPs",
 }
 NOTHING = "-"
+NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class ShownRow:
         published: By figure, as text.
         measured: By figure, as text.
         seeds: How many seeds are finished.
-        status: What became of it: how it was run, or why it was not.
+        status: What became of it, where that is not just finished.
+        note: What it has that other rows lack.
     """
 
     name: str
@@ -40,6 +42,14 @@ class ShownRow:
     measured: Mapping[str, str]
     seeds: int
     status: str
+    note: str
+
+    @property
+    def remark(self) -> str:
+        """Status and note, as sentences."""
+        if not (self.status and self.note):
+            return self.status or self.note
+        return f"{self.status.removesuffix('.')}. {self.note}"
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,17 @@ class Shown:
     scale: str
     figures: tuple[str, ...]
     rows: tuple[ShownRow, ...]
-    words: str  # run at the paper's scale, or reduced (how)
+    words: str  # run at the paper's scale, reduced (how), or not run
+
+    @property
+    def was_run(self) -> bool:
+        """Whether it has any cell."""
+        return self.words != NOT_RUN
+
+    @property
+    def has_published(self) -> bool:
+        """Whether the publication has any figure on this data set."""
+        return any(map(self.is_published, self.figures))
 
     def is_published(self, figure: str) -> bool:
         """Return whether the publication has this figure of a row on this data set."""
@@ -73,7 +93,7 @@ def shown(suite: str, table: str, records: Sequence[Record]) -> list[Shown]:
 def _shown(suite_name: str, table: str, scale: str, data: str, records: Sequence[Record]) -> Shown:
     suite = read_suite(suite_name)
     here = [one for one in records if (one["scale"], one["data"]) == (scale, data)]
-    words = scale_words(suite_name, scale) if here else "not run"
+    words = scale_words(suite_name, scale) if here else NOT_RUN
     rows = []
     for name in suite.rows_of(table):
         own = [one for one in here if one["row"] == name]
@@ -94,13 +114,14 @@ def _row(suite_name: str, table: str, data: str, name: str, own: Sequence[Record
         published={one: _published(one, numbers, costs) for one in figures},
         measured={one: measured(done, one) for one in figures},
         seeds=len(done),
-        status=" ".join(filter(None, (_status(own, done), row.note))),
+        status=_status(own, done),
+        note=row.note,
     )
 
 
 def _status(own: Sequence[Record], done: Sequence[Record]) -> str:
     if not own:
-        return "not run"
+        return NOT_RUN
     problems = [f"{one['status']}: {one['failure']}" for one in own if one["status"] != FINISHED]
     problems += [f"Seed {one['seed']} is degenerate." for one in done if one["degenerate"]]
     return " ".join(problems)

@@ -38,6 +38,9 @@ def list_tables(
     measure: Annotated[
         str | None, typer.Option("--measure", help="Time some steps at this scale, into -o.")
     ] = None,
+    scale: Annotated[
+        str | None, typer.Option("--scale", help="Cells and hours at this scale alone.")
+    ] = None,
     data: Data = None,
     as_json: Json = False,
     quiet: Names = False,
@@ -48,7 +51,7 @@ def list_tables(
     """
     from dataclasses import asdict
 
-    from onesided.cli.show import console, print_json, say
+    from onesided.cli.show import print_json, print_table, say
     from onesided.cli.terminal import Terminal
     from onesided.core.errors import ConfigError
     from onesided.jobs.bench import list_tables, measure_costs
@@ -58,34 +61,66 @@ def list_tables(
             raise ConfigError("--measure writes costs.json: say where with -o.")
         watched = Terminal(quiet=quiet or as_json)
         measure_costs(suite or "ncpu", measure, output, data=_names(data), monitor=watched)
-    found = list_tables(suite, output)
+    found = list_tables(suite, output, scale=scale)
     if as_json:
         print_json([asdict(one) for one in found])
     elif quiet:
         say("\n".join(f"{one.suite}/{one.name}" for one in found))
     else:
-        console.print(_list(found))
+        print_table(_what_there_is(found, scale))
+        if scale is None:
+            say("")
+            print_table(_hours_by_scale(found))
+        say(HOURS)
+        if scale is None:
+            say("Cells and hours at one scale, a table in a line: --scale NAME.")
 
 
-def _list(found: "list[Listed]") -> "Table":
-    from rich.table import Table
+HOURS = "Hours of one seed on one core. +: and cells of unknown length. ?: nothing is known."
 
-    scales = list(found[0].cells) if found else []
-    table = Table(caption="Cells of one seed, and their hours on one core; ? is not known.")
-    for column in ("name", "what it is", *scales):
-        table.add_column(column)
+
+WORDS = ("what it is", "row")
+"""Columns that may take several lines, so that no number is broken."""
+
+
+def _what_there_is(found: "list[Listed]", scale: str | None) -> "Table":
+    """Return a line for each table and figure, with its cells and hours at one scale."""
+    table = plain_table("name", *(("cells", "hours") if scale else ()), "what it is")
     for one in found:
-        cells = [_cost(one.cells[name], one.hours[name], one.unknown[name]) for name in scales]
-        table.add_row(f"{one.suite}/{one.name}", one.title, *cells)
+        numbers = (str(one.cells[scale]), _hours(one, scale)) if scale else ()
+        table.add_row(f"{one.suite}/{one.name}", *numbers, one.title)
     return table
 
 
-def _cost(cells: int, hours: float | None, unknown: int) -> str:
-    if not cells:
+def _hours_by_scale(found: "list[Listed]") -> "Table":
+    """Return the hours of each table at every scale; it fits into 80 columns."""
+    scales = list(found[0].cells) if found else []
+    table = plain_table("hours", *(name.replace("-", "-\n") for name in scales), gap=1)
+    for one in found:
+        if any(one.cells.values()):
+            table.add_row(f"{one.suite}/{one.name}", *(_hours(one, name) for name in scales))
+    return table
+
+
+def plain_table(first: str, *others: str, gap: int = 2) -> "Table":
+    """Return a table without lines between cells: words first, numbers to the right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, padding=(0, gap - 1, 0, 0), pad_edge=False, show_edge=False)
+    for name in (first, *others):
+        left = name in (first, *WORDS)
+        table.add_column(name, justify="left" if left else "right", no_wrap=name not in WORDS)
+    return table
+
+
+def _hours(one: "Listed", scale: str) -> str:
+    hours = one.hours[scale]
+    if not one.cells[scale]:
         return "-"
     if hours is None:
-        return f"{cells}: ?"
-    return f"{cells}: {hours:.1f} h" + (" + ?" if unknown else "")
+        return "?"
+    return (f"{hours:.1f}" if hours < 100 else f"{hours:.0f}") + ("+" if one.unknown[scale] else "")
 
 
 @bench.command("run")
@@ -163,7 +198,7 @@ def show(
     """
     from dataclasses import asdict
 
-    from onesided.cli.show import console, print_json, say
+    from onesided.cli.show import print_json, print_table, say
     from onesided.jobs.bench import show_table
 
     found = show_table(target, output)
@@ -176,26 +211,40 @@ def show(
         if not quiet:
             say(title)
         for one in many:
-            console.print(_table(one))
+            if not (one.was_run or one.has_published):
+                say(f"\n{one.data}: {one.words}, and nothing is published.")
+                continue
+            say(f"\n{one.data}: {one.words}" + ("" if one.was_run else ". Published:"))
+            print_table(_figures(one))
+            for remark, rows in _remarks(one).items():
+                say(f"{'; '.join(rows)}: {remark}")
 
 
-def _table(shown: "Shown") -> "Table":
-    from rich.table import Table
+def _figures(shown: "Shown") -> "Table":
+    """Return the figures of each row: those of the paper, and under them those measured here."""
+    from onesided.bench.tables import NOTHING, TITLES
 
-    from onesided.bench.tables import TITLES
-
-    table = Table(title=f"{shown.data}: {shown.words}", title_justify="left")
-    said = {one: " (published)" if shown.is_published(one) else "" for one in shown.figures}
-    titles = (f"{TITLES[one]} measured{said[one]}" for one in shown.figures)
-    for column in ("row", *titles, "seeds", "remark"):
-        table.add_column(column)
+    both = shown.has_published and shown.was_run
+    titles = [TITLES[one] for one in shown.figures] + (["seeds"] if shown.was_run else [])
+    table = plain_table("row", *(("",) if both else ()), *titles, gap=1 if both else 2)
     for row in shown.rows:
-        cells = [
-            row.measured[one] + (f" ({row.published[one]})" if said[one] else "")
-            for one in shown.figures
-        ]
-        table.add_row(row.title, *cells, str(row.seeds), row.status)
+        lines = [("paper", row.published, "")] if shown.has_published else []
+        lines += [("here", row.measured, str(row.seeds))] if shown.was_run else []
+        lines = [line for line in lines if {*line[1].values()} != {NOTHING}] or lines[-1:]
+        for number, (of, values, seeds) in enumerate(lines):
+            cells = [values[one] for one in shown.figures] + ([seeds] if shown.was_run else [])
+            table.add_row("" if number else row.title, *((of,) if both else ()), *cells)
     return table
+
+
+def _remarks(shown: "Shown") -> dict[str, list[str]]:
+    """Return what is to be said of rows, with the rows that it is said of."""
+    said: dict[str, list[str]] = {}
+    for row in shown.rows:
+        for remark in (row.status if shown.was_run else "", row.note):
+            if remark:
+                said.setdefault(remark, []).append(row.title)
+    return said
 
 
 @bench.command("page")

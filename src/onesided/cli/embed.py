@@ -23,6 +23,10 @@ def embed(
     weights: Annotated[
         Path | None, typer.Option("--weights", help="A .safetensors file for the backbone.")
     ] = None,
+    layers: Annotated[
+        str,
+        typer.Option("--layers", help="last or several; auto: as fit takes them."),
+    ] = "auto",
     image_size: Annotated[
         int, typer.Option("--image-size", min=0, max=1024, help="Side to read; 0 chooses.")
     ] = 0,
@@ -58,6 +62,7 @@ def embed(
         output,
         backbone=backbone,
         weights=weights,
+        layers=layers,
         image_size=image_size,
         tolerate=tolerate,
         largest_image=largest_image,

@@ -21,7 +21,7 @@ def serve(
         float, typer.Option("--largest-mb", help="Largest body of a request, in MB.")
     ] = 16.0,
     seconds: Annotated[
-        float, typer.Option("--timeout", help="Seconds for a body, and for its scores.")
+        float, typer.Option("--timeout", help="Seconds for a head, a body, and its scores.")
     ] = 30.0,
     batch: Annotated[int, typer.Option("--batch", help="Samples that are scored at once.")] = 64,
     as_json: Json = False,
@@ -40,8 +40,10 @@ def serve(
     check_run(run)
     from onesided.jobs.serve import serve as run_job
 
-    if as_json:
-        print_json({"url": f"http://{host}:{port}/score", "run": str(run)})
+    def tell(url: str) -> None:
+        if as_json:
+            print_json({"url": url, "run": str(run)})
+
     run_job(
         run,
         host=host,
@@ -50,5 +52,6 @@ def serve(
         largest_mb=largest_mb,
         seconds=seconds,
         batch=batch,
+        started=tell,
         monitor=Terminal(quiet=quiet or as_json),
     )

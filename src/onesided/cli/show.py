@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 console = Console(markup=False, emoji=False, highlight=False)
 notes = Console(markup=False, emoji=False, highlight=False, stderr=True)
 
+WIDEST = 10_000
+"""Columns that a line of a table may have in a file."""
 NEXT_ITEMS = 3
 """Items of each kind that the end of a run names."""
 
@@ -35,6 +37,14 @@ def visible(text: str) -> str:
 def say(sentence: str) -> None:
     """Print a result to stdout; long paths are not broken into lines."""
     console.print(visible(sentence), soft_wrap=True)
+
+
+def print_table(table: Table) -> None:
+    """Print a table to stdout; into a file as wide as it needs, so that no word is broken."""
+    if not console.is_terminal:
+        wide = console.options.update(max_width=WIDEST)
+        table.width = console.measure(table, options=wide).maximum
+    console.print(table, crop=False)
 
 
 def note(sentence: str, *, quiet: bool) -> None:
@@ -119,9 +129,8 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
     """Return the figures, and below them what is missing and what all of them assume."""
     from onesided.metrics.registry import entry
     from onesided.metrics.words import (
-        BOUND,
         assumptions_of,
-        bias_text,
+        bounds_explained,
         interval_text,
         missing_texts,
         value_text,
@@ -134,10 +143,9 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
     known = [figure for figure in figures if figure.is_known]
     for figure in known:
         table.add_row(entry(figure.name).label, value_text(figure), interval_text(figure))
-    biased = {figure.bias: bias_text(figure) for figure in known if figure.bias}
     lines = [
         *missing_texts(figures),
-        *(f"{BOUND[bias].strip().capitalize()}: {text}." for bias, text in biased.items()),
+        *(f"{bound.capitalize()}: {text}." for bound, text in bounds_explained(known).items()),
         "Assumptions:",
         *(f"- {each.text}" for each in assumptions_of(known)),
     ]

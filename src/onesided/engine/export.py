@@ -6,6 +6,7 @@ curve, threshold, decision. Every file is run once before it gets its name, and 
 compared with the model's.
 """
 
+import io
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
@@ -414,8 +415,11 @@ def export_torch(model: Model, path: Path) -> None:
             (_example(shape, pixels=True),),
             dynamic_shapes=({0: torch.export.Dim("batch")},),
         )
-        torch.export.save(program, path)
-        loaded = torch.export.load(path).module()
+        # In memory: torch warns about the name that a file has until it is complete.
+        content = io.BytesIO()
+        torch.export.save(program, content)
+        path.write_bytes(content.getvalue())
+        loaded = torch.export.load(io.BytesIO(path.read_bytes())).module()
         probes = probes_of(model.description)
         found = {name: one.numpy() for name, one in loaded(torch.from_numpy(probes)).items()}
     check_equal(found[SCORE], predictor.scores(probes))

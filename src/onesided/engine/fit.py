@@ -256,6 +256,8 @@ class _Training:
                 saved = time.monotonic()
 
     def _end_epoch(self, stage: Stage, clock: Clock, tally: Tally) -> None:
+        if self.chooses:  # held-out items judge this epoch as it would be delivered
+            self.method.finish(self._sweep(clock))
         held_out = self._held_out()
         if self.chooses:
             self.kept.offer(self.method, clock.epoch, held_out[CHOSEN_BY[self.train.keep]])

@@ -24,6 +24,8 @@ OPSET, TREES_OPSET, IR_VERSION = 20, 3, 10
 TREES = "ai.onnx.ml"
 BATCH = "batch"
 """Name of the first axis, which has any length."""
+TRACED = "part"
+"""How the names of nodes begin that another graph brought along."""
 
 
 class OnnxGraph:
@@ -71,7 +73,7 @@ class OnnxGraph:
 
     def append(self, model: Any, given: Value) -> Value:  # noqa: ANN401 - of a library
         """Add all of another graph of one input and one output, under names of its own."""
-        prefix = f"part{len(self.nodes)}/"
+        prefix = f"{TRACED}{len(self.nodes)}/"
         part = self.onnx.compose.add_prefix(model, prefix).graph
         start = self.onnx.helper.make_node("Identity", [given], [part.input[0].name])
         start.name = f"{prefix}start"

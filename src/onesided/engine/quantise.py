@@ -4,7 +4,9 @@ Static quantisation by onnxruntime: the ranges of all layers are measured on som
 the rounding costs is measured on others.
 """
 
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import numpy as np
 
 from onesided.core.errors import ConfigError
 from onesided.engine.exported import ExportedModel, load_exported
-from onesided.engine.onnx_graph import write_graph
+from onesided.engine.onnx_graph import TRACED, write_graph
 from onesided.storage.optional import library
 
 QUANTISED = ("Conv", "Gemm", "MatMul")
@@ -67,25 +69,40 @@ def quantise(path: Path, output: Path, samples: np.ndarray) -> Loss:
         )
     exported = load_exported(path)
     onnx = library("onnx", "Writing an int8 model")
-    if not any(node.op_type in ("Conv", "Gemm") for node in onnx.load(path).graph.node):
+    nodes = onnx.load(path).graph.node
+    if not any(node.op_type in ("Conv", "Gemm") for node in nodes):
         raise ConfigError(
             f"The method {exported.facts.method} is no network: there are no layers to round to "
             "int8. Export it without --int8."
         )
     tools = library("onnxruntime.quantization", "Writing an int8 model")
-    tools.quantize_static(
-        str(path),
-        str(output),
-        _Calibration(exported, samples[::2]),
-        quant_format=tools.QuantFormat.QDQ,
-        per_channel=True,
-        op_types_to_quantize=list(QUANTISED),
-        # Double precision stays: scores are compared with the threshold there.
-        extra_options={"ActivationSymmetric": False},
-    )
+    with _quietly():
+        tools.quantize_static(
+            str(path),
+            str(output),
+            _Calibration(exported, samples[::2]),
+            quant_format=tools.QuantFormat.QDQ,
+            per_channel=True,
+            op_types_to_quantize=list(QUANTISED),
+            # Double precision stays: scores are compared with the threshold there. Only parts that
+            # torch traced are networks.
+            nodes_to_exclude=[node.name for node in nodes if not node.name.startswith(TRACED)],
+            extra_options={"ActivationSymmetric": False},
+        )
     write_graph(onnx.load(output), output)
     rest = samples[1::2]
     return _loss(exported, exported.scores(rest), load_exported(output).scores(rest))
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep onnxruntime's advice about the graph, which nobody asked for, from the terminal."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _loss(exported: ExportedModel, before: np.ndarray, after: np.ndarray) -> Loss:

@@ -73,8 +73,8 @@ class TrainConfig(Config):
     keep: Literal["last", "best", "best-accuracy"] = "last"
     """Which epoch is delivered: the last one, as papers do; or, of the last stage, the one with the
     highest proxy AUC on held-out P and U (best), or with the highest proxy accuracy at 0.5
-    (best-accuracy, as in PU-Bench), which needs the prior. A method with a rule of its own (vPU,
-    TEDn) keeps that rule. Figures from the same held-out items are then biased slightly high."""
+    (best-accuracy, as in PU-Bench), which needs the prior. A method with a rule of its own (vPU)
+    keeps that rule. Figures from the same held-out items are then biased slightly high."""
     tensorboard: bool = False
     """Write TensorBoard event files beside log.jsonl."""
 

@@ -16,7 +16,7 @@ from onesided.bench.origin import origin
 from onesided.bench.page import suite_page
 from onesided.bench.progress import COSTS, Estimate, Kind
 from onesided.bench.results import FAILED, Record, all_records, read_records
-from onesided.bench.scale import scale_names
+from onesided.bench.scale import read_scale, scale_names
 from onesided.bench.suite import MEASURED, read_suite, suite_names, tables_named
 from onesided.bench.tables import Shown, shown
 from onesided.bench.timing import kinds, rate
@@ -204,13 +204,21 @@ class Listed:
     unknown: Mapping[str, int]
 
 
-def list_tables(target: str | None = None, output: Path | None = None) -> list[Listed]:
-    """Return the tables and figures of a suite, or of all, with what one seed costs here."""
+def list_tables(
+    target: str | None = None, output: Path | None = None, *, scale: str | None = None
+) -> list[Listed]:
+    """Return the tables and figures of a suite, or of all, with what one seed costs here.
+
+    At every scale, or at the one that is named.
+    """
     estimate, found = Estimate(output), []
+    if scale is not None:
+        read_scale(scale)  # a name that is none is refused
+    scales = scale_names() if scale is None else [scale]
     for one in [target] if target else suite_names():
         for suite, table in tables_named(one):
             plan = read_suite(suite).tables[table]
-            by_scale = {scale: planned([(suite, table)], scale, [0]) for scale in scale_names()}
+            by_scale = {scale: planned([(suite, table)], scale, [0]) for scale in scales}
             totals = {scale: estimate.total(cells) for scale, cells in by_scale.items()}
             found.append(
                 Listed(

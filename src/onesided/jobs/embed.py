@@ -12,7 +12,7 @@ from onesided.core.monitor import Monitor
 from onesided.data.problem.dataset import Selection
 from onesided.data.read.cache import DecodeCache
 from onesided.data.read.files import Found, find_images, listed_file
-from onesided.data.read.images import check_readable, decode_all, survey_images
+from onesided.data.read.images import Size, check_readable, decode_all, survey_images
 from onesided.data.read.picture import reading_up_to
 from onesided.data.read.vectors import ENDINGS
 from onesided.engine.train_config import choose_device
@@ -23,6 +23,7 @@ from onesided.run.embed import fill_store, frozen_backbone, keys_of
 from onesided.run.embed_chunks import EmbeddingWork, embed_chunks, with_absolute_paths
 from onesided.run.folder import STORE
 from onesided.run.load import channel_statistics
+from onesided.run.presets import PRETRAINED, SEARCHED_LAYERS, SIZES
 from onesided.run.ray_engine import RayEngine, engine_named
 from onesided.storage.atomic import replacing, replacing_by_name, write_text
 from onesided.storage.features import ROWS, FeatureStore, StoredRows
@@ -57,6 +58,7 @@ def embed(
     *,
     backbone: str = "efficientnet_lite0",
     weights: PathLike | None = None,
+    layers: str = "auto",
     image_size: int = 0,
     tolerate: float = 0.05,
     largest_image: float | None = None,
@@ -75,7 +77,7 @@ def embed(
         >>> import onesided
         >>> found = onesided.embed("images", "features.npz")
         >>> found.width
-        1280
+        2048
 
     Args:
         images: Folder of images, or CSV file with a column `path`.
@@ -83,7 +85,9 @@ def embed(
             or .npy (the vectors; their ids are then in a file NAME.ids.csv).
         backbone: Name of the network, also hf:FOLDER or onnx:FILE.
         weights: A .safetensors file, for a backbone without published weights.
-        image_size: Side to which images are read; 0 chooses as `fit` does, at most 128.
+        layers: Of efficientnet_lite0: last or several; auto takes several at 224 pixels, as a
+            search does, so that `fit --cache` finds these features.
+        image_size: Side to which images are read; 0 chooses as `fit` does, at most 224.
         tolerate: Share of unreadable files to accept.
         largest_image: Millions of pixels up to which images are read; None means 64.
         device: auto, cpu or cuda.
@@ -99,8 +103,7 @@ def embed(
     if by is not None and device == "cuda":
         raise ConfigError("--engine ray embeds on processors; leave out --device cuda.")
     _check_output(output)
-    given = {"name": backbone, "freeze": True, **({"weights": str(weights)} if weights else {})}
-    settings = BackboneConfig.from_settings(given, "backbone")
+    settings = _frozen(backbone, weights, layers)
     settings.weights_file()  # or say what is missing, before anything is read
     partial = output.with_name(f"{output.name}.partial")
     keep = partial if cache is None else Path(cache)
@@ -118,6 +121,18 @@ def embed(
     for sentence in (*found.notices, *skipped_lines(found.skipped[:MOST_SKIPPED])):
         monitor.note(sentence)
     return Embedded(output, found.names, found.rows.shape[1], found.skipped, found.backbone)
+
+
+def _frozen(backbone: str, weights: PathLike | None, layers: str) -> BackboneConfig:
+    """Return the frozen backbone; what a search would take, where nothing else is asked for."""
+    given: dict[str, object] = {"name": backbone, "freeze": True}
+    if weights:
+        given["weights"] = str(weights)
+    if layers != "auto":
+        given["layers"] = layers
+    elif backbone == PRETRAINED:
+        given |= {"layers": SEARCHED_LAYERS, "resize": SIZES[0]}
+    return BackboneConfig.from_settings(given, "backbone")
 
 
 def _check_output(output: Path) -> None:
@@ -194,8 +209,8 @@ class _Job:
         names = tuple(printable(file.name) for file, outcome in read if not outcome.reason)
         return _Found(names, done.rows, skipped, notices, words)
 
-    def _size(self) -> tuple[int, int] | None:
-        return (self.image_size, self.image_size) if self.image_size else None
+    def _size(self) -> Size:
+        return (self.image_size, self.image_size) if self.image_size else SIZES[0]
 
     def _tell_backbone(self, shape: tuple[int, ...]) -> str:
         words = self.settings.in_words(shape).removesuffix(", frozen under a head")

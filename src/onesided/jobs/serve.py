@@ -1,20 +1,26 @@
 """A trained model behind HTTP: the job of `onesided serve`."""
 
+import errno
 import ipaddress
 import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from onesided.core.errors import ConfigError, DataNotFound
+from onesided.core.errors import ConfigError, DataNotFound, OnesidedError, first_line
 from onesided.core.monitor import Monitor
 from onesided.jobs.settings import PathLike
 from onesided.run.opened import open_model
 from onesided.serve.app import Limits, build_app
+from onesided.serve.connections import impatient
 from onesided.storage.optional import library
 
 TOKEN = "ONESIDED_TOKEN"
 """Variable of the environment that may hold the bearer token."""
 SHORTEST_TOKEN = 16
 MOST_CONNECTIONS = 512
+ABSENT = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def serve(
@@ -26,6 +32,7 @@ def serve(
     largest_mb: float = 16.0,
     seconds: float = 30.0,
     batch: int = 64,
+    started: Callable[[str], object] = lambda url: None,
     monitor: Monitor | None = None,
 ) -> None:
     """Serve a trained model until the process is stopped.
@@ -37,8 +44,9 @@ def serve(
         token_file: File with the bearer token that requests must bear; the environment variable
             ONESIDED_TOKEN may hold it instead.
         largest_mb: Largest body of a request, in megabytes.
-        seconds: Time for a body to come, and for its scores.
+        seconds: Time for the head of a request to come, for its body, and for its scores.
         batch: Samples that are scored at once.
+        started: Called with the address of /score once the port is ours and the model is loaded.
         monitor: Receives notices.
     """
     monitor = monitor or Monitor()
@@ -58,20 +66,49 @@ def serve(
     # First the library that only this extra installs, so that its name is the one in the message.
     library("prometheus_client", "Serving a model")
     uvicorn = library("uvicorn", "Serving a model")
+    sockets = bound_to(host, port)
     model = open_model(Path(run))
     limits = Limits(bytes=int(largest_mb * 1e6), seconds=seconds, batch=batch)
-    names = ("127.0.0.1", "localhost", "[::1]", host) if local else ("*",)
+    names = ("127.0.0.1", "localhost", "[::1]", "::1", host) if local else ("*",)
     app = build_app(model, limits, token=token, hosts=names)
-    monitor.note(f"Serving {model.called} on http://{host}:{port}/score until Ctrl-C.")
-    uvicorn.run(
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/score"
+    monitor.note(f"{model.called} is served on {url} until Ctrl-C.")
+    started(url)
+    settings = uvicorn.Config(
         app,
-        host=host,
-        port=port,
+        http=impatient(seconds),
+        ws="none",
         log_level="warning",
         server_header=False,
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=10,
     )
+    with suppress(KeyboardInterrupt):  # which uvicorn raises again after a graceful end
+        uvicorn.Server(settings).run(sockets=sockets)
+
+
+def bound_to(host: str, port: int) -> list[socket.socket]:
+    """Return sockets that listen at an address, one for each that its name stands for."""
+    sockets = []
+    try:
+        for family, *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            try:
+                sockets.append(socket.create_server(place, family=family))
+            except OSError as error:
+                # localhost may stand for ::1 too, on a machine that has no such address.
+                if error.errno not in ABSENT:
+                    raise
+    except (OSError, UnicodeError) as error:
+        for one in sockets:
+            one.close()
+        reason = first_line(error).partition(" (while")[0]
+        raise OnesidedError(
+            f"Nothing can listen at {host}, port {port}: {reason}. Give another --port, or as "
+            "--host an address of this machine."
+        ) from None
+    if not sockets:
+        raise OnesidedError(f"{host} is no address of this machine. Give another --host.")
+    return sockets
 
 
 def read_token(file: PathLike | None) -> str | None:

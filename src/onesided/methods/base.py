@@ -84,6 +84,8 @@ class GradientMethod(nn.Module):
     classifier: nn.Linear
     inference_parts: tuple[str, ...] = ("backbone.", "classifier.")
     """Beginnings of the names that `inference_state` keeps."""
+    chooses_epoch: bool = False
+    """Whether it delivers an epoch by a rule of its own; `train.keep` then has no effect."""
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
         """Run the networks on this shard of the batch."""
@@ -119,7 +121,11 @@ class GradientMethod(nn.Module):
         """Prepare an epoch. It is not called again when the epoch is resumed."""
 
     def finish(self, sweep: Sweep) -> None:
-        """Do the work after the last epoch, for example set the scale of the scores."""
+        """Do the work after the last epoch, for example set the scale of the scores.
+
+        Where `train.keep` chooses, every epoch may be the last: it is done after each of them, and
+        must not change how training goes on.
+        """
 
 
 def summed(terms: Mapping[str, Tensor], watched: Mapping[str, Tensor]) -> Losses:

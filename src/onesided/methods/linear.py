@@ -11,6 +11,7 @@ be far stronger than libraries have it by default: with 1280 features and a hund
 best one is near 1, and scikit-learn's C = 1 means 1 / n.
 """
 
+import warnings
 from collections.abc import Mapping
 from math import prod
 from typing import Annotated, ClassVar, Literal
@@ -177,7 +178,9 @@ class Linear:
         return self.numbers
 
     def _fitted(self, data: TrainingRows, penalty: float) -> dict[str, np.ndarray]:
-        from sklearn.linear_model import LogisticRegression  # a second to import
+        # A second to import.
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
 
         used = slice(self.config.first or None)
         rows, weights = data.features[:, used], data.balanced()
@@ -189,7 +192,11 @@ class Linear:
             scale = np.full_like(scale, _common(rows, centre))
         model = LogisticRegression(C=1 / (penalty * size), max_iter=MOST_ITERATIONS)
         standard = ((rows - centre) / scale).astype(np.float32)
-        model.fit(standard, data.labelled, sample_weight=weights)
+        with warnings.catch_warnings():
+            # Weak penalties end before the optimum; their order of samples has long settled, and
+            # a search compares them by it.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(standard, data.labelled, sample_weight=weights)
         # What is not used weighs nothing, so that scores, files and exports need not know of it.
         unused = (0, self.width - rows.shape[1])
         return {

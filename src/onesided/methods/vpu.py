@@ -124,8 +124,8 @@ class VPU(GradientMethod):
         self.backbone = backbone
         self.classifier = classifier(backbone.width)
         self.largest = LargestMargin()
-        selects = config.selection == "validation"
-        self.best = BestSnapshot(backbone, self.classifier) if selects else None
+        self.chooses_epoch = config.selection == "validation"
+        self.best = BestSnapshot(backbone, self.classifier) if self.chooses_epoch else None
 
     def forward(self, batch: PUBatch, clock: Clock) -> Outputs:
         """Return logits of the batch and, by a second pass, of its mixtures x~."""

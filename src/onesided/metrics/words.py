@@ -12,14 +12,25 @@ BIASED = {
 }
 NOT_ESTIMATED = "not estimated"
 CANNOT_BE_TOLD = "cannot be told"
+MOST_DECIMALS = 4
+"""Of a percentage: one in a million. Nobody reads more."""
 
 
 def percent(share: float) -> str:
     """Return a share as a percentage that never rounds something to nothing or to all."""
     decimals = 1
-    while decimals < 6 and share not in (0, 1) and round(share, decimals + 2) in (0, 1):
+    while decimals < MOST_DECIMALS and _is_rounded_off(share, decimals):
         decimals += 1
+    if _is_rounded_off(share, decimals):
+        smallest = 10.0**-MOST_DECIMALS
+        nearly = f"<{smallest:.{decimals}f}%" if share < 0.5 else f">{100 - smallest:.{decimals}f}%"
+        return nearly
     return f"{100 * share:.{decimals}f}%"
+
+
+def _is_rounded_off(share: float, decimals: int) -> bool:
+    """Return whether something looks like nothing, or like all, at so many decimals."""
+    return share not in (0, 1) and round(share, decimals + 2) in (0, 1)
 
 
 def number_text(name: str, number: int | float | None) -> str:
@@ -70,6 +81,12 @@ def cell_text(figure: Figure) -> str:
 def bias_text(figure: Figure) -> str:
     """Return on which side the truth may lie, or nothing."""
     return BIASED.get(figure.bias or "", "")
+
+
+def bounds_explained(figures: Iterable[Figure]) -> dict[str, str]:
+    """Return what "at most" and "at least" mean, of those that are shown before a value."""
+    shown = [figure for figure in figures if figure.bias and not figure.is_vague]
+    return {BOUND[figure.bias or ""].strip(): bias_text(figure) for figure in shown}
 
 
 def full_value_text(figure: Figure) -> str:

@@ -39,13 +39,12 @@ def cards(found: Mapping[str, Figure]) -> Markup:
     figures = [figure for name, figure in found.items() if name not in too_many]
     estimated = [figure for figure in figures if figure.is_known]
     first, rest = first_and_rest(estimated)
-    biased = {figure.bias: words.bias_text(figure) for figure in estimated if figure.bias}
     return render(
         "report/web/cards.html",
         first=first,
         rest=rest,
         missing=words.missing_texts(figures),
-        biased={words.BOUND[bias].strip(): text for bias, text in biased.items()},
+        biased=words.bounds_explained(estimated),
         assumptions=[
             (each, _labels(names, of=len(estimated)))
             for each, names in words.assumptions_with_figures(estimated)

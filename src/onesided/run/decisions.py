@@ -15,6 +15,7 @@ import numpy as np
 from onesided.core.config import read_toml
 from onesided.core.errors import ConfigError, DataError
 from onesided.engine.model_file import DESCRIPTION, ModelDescription, write_description
+from onesided.metrics.figure import VAGUE
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.registry import FROM_OWN_SCORES, OWN_SCORES_MEDIAN
 from onesided.metrics.threshold_rules import (
@@ -167,12 +168,15 @@ def _by_prior(given: float | None, scored: Scored, known: float | None) -> tuple
         how = "by BBE on this model's held-out scores, biased high"
         if estimate.origin == OWN_SCORES_MEDIAN:
             how = "as the middle one of three estimates from out-of-fold scores"
-        origin = f"estimated {how}, 95 % interval {estimate.low:.3f} to {estimate.high:.3f}"
+        interval = f"{estimate.low:.3f} to {estimate.high:.3f}"
+        origin = f"estimated {how}, 95 % interval {interval}"
+        if estimate.high - estimate.low > VAGUE:
+            origin = f"estimated {how}, but it cannot be told: all from {interval} fits"
     value = prior_threshold(scores, prior)
     called = int((scores > value).sum())
     return value, (
         f"{called} of {len(scores)} {what}unlabelled items lie above it, a share of "
-        f"{called / len(scores):.3f}; the prior is {prior:.3f} ({origin})."
+        f"{called / len(scores):.3f}, for a prior of {prior:.3f} ({origin})."
     )
 
 

@@ -23,6 +23,7 @@ from onesided.methods import AUTO, choices, method_named
 from onesided.methods.auto import AutoConfig
 from onesided.methods.base import MOST_GENTLE_EPOCHS, MethodConfig
 from onesided.nets.build import BackboneConfig
+from onesided.nets.efficientnet import Layers
 from onesided.run.config import (
     ChipsConfig,
     DataConfig,
@@ -41,6 +42,8 @@ ESTIMATED_ON = ("positive_classes", "positives", "unlabelled", "prior")
 NOT_PRETRAINED = ("width", "normalisation")
 """Settings that a published network does not have."""
 PRETRAINED = "efficientnet_lite0"
+SEARCHED_LAYERS: Layers = "several"
+"""Layers of it that a search takes."""
 SIZES, SECONDS_AT_FULL_SIZE, EMBEDDING_SHARE = (224, 160, 128), 0.0125, 0.4
 """Sizes at which a search embeds images, what one image takes at the first of them on one core, and
 the share of the budget that may go into it."""
@@ -237,7 +240,7 @@ def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) ->
         further = {key: given["backbone"][key] for key in backbone.model_fields_set - {"name"}}
         for key in NOT_PRETRAINED:
             further.pop(key, None)  # of the network for vectors, should the data be vectors
-        settings = merge({"name": PRETRAINED, "freeze": True, "layers": "several"}, further)
+        settings = merge({"name": PRETRAINED, "freeze": True, "layers": SEARCHED_LAYERS}, further)
         backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
     beneath = chosen.train.model_dump(exclude_unset=True)
     train = _over(beneath, own.train, given.get("train", {}), f"{where} [train]")

@@ -125,6 +125,7 @@ def rank_items(
         else:
             _score_rest_by(engine, partial, run, path, progress, notify)
         tally = _tally(partial, model, items.prefix)
+        _tell_unknown(partial, notify)
         first = tally.first_skipped[0] if tally.first_skipped else ("", "")
         unreadable, noun = tally.skipped, items.noun
         check_readable(
@@ -238,16 +239,17 @@ class PartialScores:
 
 def _is_whole(entry: object, items: int) -> bool:
     """Whether an entry has a score, or a reason why there is none, for each item of its chunk."""
-    if not isinstance(entry, dict) or entry.keys() - {"counts"} != {"scores", "reasons"}:
+    if not isinstance(entry, dict) or entry.keys() - {"counts", "unknown"} != {"scores", "reasons"}:
         return False
-    scores, reasons = entry["scores"], entry["reasons"]
-    if not isinstance(scores, list) or not isinstance(reasons, dict):
+    scores, reasons, unknown = entry["scores"], entry["reasons"], entry.get("unknown", {})
+    if not all(isinstance(one, dict) for one in (reasons, unknown)) or not isinstance(scores, list):
         return False
     return (
         len(scores) + len(reasons) == items
         and all(isinstance(score, float) and 0 <= score <= 1 for score in scores)
         and all(isinstance(reason, str) and reason for reason in reasons.values())
         and reasons.keys() <= set(map(str, range(items)))
+        and all(type(rows) is int and 0 <= rows <= items for rows in unknown.values())
     )
 
 
@@ -326,19 +328,12 @@ def _score_rest(
     scored = min(done * partial.chunk, partial.count)
     if done and notify:
         notify(f"Resuming after {scored} of {partial.count} items, scored by a stopped command.")
-    unknown = Counter[str]()
     with partial.journal.writing() as append:
         for records in islice(partial.chunks(), done, None):
-            chunk = items.read(records)
-            append(entry_of(chunk, model))
+            append(entry_of(items.read(records), model))
             scored += len(records)
-            if model.unknown is not None:
-                unknown += model.unknown(chunk.values)
             if progress:
                 progress(scored, partial.count)
-    if notify:
-        for column, rows in unknown.items():
-            notify(unknown_values(column, rows))
 
 
 def entry_of(chunk: ItemChunk, model: Opened) -> dict[str, Any]:
@@ -348,7 +343,11 @@ def entry_of(chunk: ItemChunk, model: Opened) -> dict[str, Any]:
         scores, counts = model.scores_and_counts(chunk.values)
     reasons = {str(number): reason for number, reason in chunk.reasons.items()}
     entry = {"scores": scores.tolist(), "reasons": reasons}
-    return entry if counts is None else {**entry, "counts": counts.tolist()}
+    if counts is not None:
+        entry["counts"] = counts.tolist()
+    if model.unknown is not None and len(chunk.values):
+        entry["unknown"] = dict(model.unknown(chunk.values))
+    return entry
 
 
 @dataclass(frozen=True)
@@ -410,6 +409,17 @@ def _compare(partial: PartialScores, predictor: Opened, tally: "_Tally") -> Comp
 def _shape_of_counts(reference: Reference) -> tuple[int, int]:
     directions, edges = reference.edges.values.shape
     return directions, edges + 1
+
+
+def _tell_unknown(partial: PartialScores, notify: Callable[[str], None] | None) -> None:
+    """Tell of values that the model does not know, whichever command or worker met them."""
+    unknown = Counter[str]()
+    for entry in partial.journal.entries():
+        assert isinstance(entry, dict), "`scored` has looked at every entry"
+        unknown.update(entry.get("unknown", {}))
+    for column, rows in unknown.items():
+        if notify and rows:
+            notify(unknown_values(column, rows))
 
 
 def unknown_values(column: str, rows: int) -> str:

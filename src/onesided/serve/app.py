@@ -3,23 +3,26 @@
 import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 
-from onesided.core.errors import ConfigError, DataError
+from onesided.core.errors import DataError
 from onesided.run.opened import Opened
 from onesided.serve.batching import Batcher, Busy
-from onesided.serve.openapi import ERRORS, document
+from onesided.serve.openapi import document, sentence_for
 from onesided.serve.samples import IMAGE_TYPES, JSON, image_in, rows_in
 from onesided.storage.optional import library
 
 OPEN = "/health"
 """The path that needs no token."""
+DECODERS = 2
+"""Bodies that are read at a time: a small file can claim 64 million pixels."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,14 @@ class Limits:
         seconds: For a body to come, and for its scores.
         batch: Samples that are scored at once.
         waiting: Samples that may wait.
+        held: Bytes of all bodies that are in memory at a time; one of `bytes` always may.
     """
 
     bytes: int = 16 * 2**20
     seconds: float = 30.0
     batch: int = 64
     waiting: int = 20_000
+    held: int = 256 * 2**20
 
 
 def version() -> str:
@@ -51,8 +56,31 @@ class Refused(Exception):
     """A request that is answered with an error."""
 
     def __init__(self, code: int, sentence: str = "") -> None:
-        self.code, self.sentence = code, sentence or ERRORS[str(code)]
+        self.code, self.sentence = code, sentence or sentence_for(code)
         super().__init__(self.sentence)
+
+
+class Room:
+    """Bytes of bodies in memory: many slow clients with large bodies would fill it."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.taken = most, 0
+
+    @contextmanager
+    def body(self) -> Iterator[Callable[[int], None]]:
+        """Give what takes room for the next part of one body, or raises `Busy`; free it after."""
+        mine = 0
+
+        def take(size: int) -> None:
+            nonlocal mine
+            if self.taken + size > self.most:
+                raise Busy
+            self.taken, mine = self.taken + size, mine + size
+
+        try:
+            yield take
+        finally:
+            self.taken -= mine
 
 
 def build_app(
@@ -71,17 +99,13 @@ def build_app(
         hosts: Names by which the server may be called. Pages of other sites cannot use one that is
             bound to this machine then.
     """
-    if model.columns:
-        raise ConfigError(
-            f"{model.called} takes rows of a table with categories, dates, gaps or texts, which "
-            "the server does not take. Use onesided rank."
-        )
     applications = library("starlette.applications", "Serving a model")
     routing = library("starlette.routing", "Serving a model")
     trusted = library("starlette.middleware.trustedhost", "Serving a model")
     middleware = library("starlette.middleware", "Serving a model").Middleware
+    http_error = library("starlette.exceptions", "Serving a model").HTTPException
     service = Service(model, limits, token)
-    return applications.Starlette(
+    app = applications.Starlette(
         routes=[
             routing.Route("/score", service.answering(service.score), methods=["POST"]),
             routing.Route("/health", service.answering(service.health)),
@@ -89,8 +113,11 @@ def build_app(
             routing.Route("/openapi.json", service.answering(service.openapi)),
         ],
         middleware=[middleware(trusted.TrustedHostMiddleware, allowed_hosts=list(hosts))],
+        exception_handlers={http_error: service.not_ours, Exception: service.failed},
         lifespan=service.lifespan,
     )
+    app.router.redirect_slashes = False  # a redirection is no answer, and needs no token
+    return app
 
 
 class Service:
@@ -99,6 +126,9 @@ class Service:
     def __init__(self, model: Opened, limits: Limits, token: str | None) -> None:
         self.model, self.limits, self.token = model, limits, token
         self.responses = library("starlette.responses", "Serving a model")
+        self.left = library("starlette.requests", "Serving a model").ClientDisconnect
+        self.room = Room(max(limits.held, limits.bytes))
+        self.decoders: ThreadPoolExecutor | None = None
         self.prometheus = prometheus = library("prometheus_client", "Serving a model")
         self.registry = registry = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=registry)
@@ -126,9 +156,11 @@ class Service:
     @asynccontextmanager
     async def lifespan(self, app: object) -> AsyncIterator[None]:
         """Score while the server runs."""
+        self.decoders = ThreadPoolExecutor(DECODERS, "bodies")
         await self.batcher.start()
         yield
         await self.batcher.stop()
+        self.decoders.shutdown(wait=False, cancel_futures=True)
 
     def answering(self, answer: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
         """Return the answer with checks before it, and errors as JSON."""
@@ -141,14 +173,25 @@ class Service:
             except Refused as error:
                 headers = {"WWW-Authenticate": "Bearer"} if error.code == 401 else {}
                 headers |= {"Retry-After": "1"} if error.code == 503 else {}
-                response = self.responses.JSONResponse(
-                    {"error": error.sentence}, error.code, headers=headers
-                )
+                response = self._error(error.code, error.sentence, headers)
             self.requests.labels(request.url.path, response.status_code).inc()
             self.seconds.observe(time.perf_counter() - began)
             return response
 
         return endpoint
+
+    def _error(self, code: int, sentence: str, headers: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401
+        return self.responses.JSONResponse({"error": sentence}, code, headers=headers)
+
+    async def not_ours(self, request: object, error: Any) -> Any:  # noqa: ANN401 - of a library
+        """Answer a request for a path or method that there is not."""
+        self.requests.labels("other", error.status_code).inc()
+        return self._error(error.status_code, sentence_for(error.status_code), error.headers)
+
+    async def failed(self, request: Any, error: Exception) -> Any:  # noqa: ANN401 - of a library
+        """Answer where the model or this code failed; the log has the details."""
+        self.requests.labels(request.url.path, 500).inc()
+        return self._error(500, sentence_for(500))
 
     async def score(self, request: Any) -> Any:  # noqa: ANN401 - of a library
         """Answer POST /score."""
@@ -156,11 +199,12 @@ class Service:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (IMAGE_TYPES if is_image else (JSON,)):
             raise Refused(415)
-        body = await self._body(request)
         read = image_in if is_image else rows_in
         try:
-            # In a thread: decoding a large image would hold up all other requests.
-            samples = await asyncio.to_thread(read, body, self.model)
+            with self.room.body() as take:
+                body = await self._body(request, take)
+                async with asyncio.timeout(self.limits.seconds):
+                    samples = await self._in_thread(read, body)
             async with asyncio.timeout(self.limits.seconds):
                 scores: np.ndarray = await self.batcher.score(samples)
         except DataError as error:
@@ -172,6 +216,11 @@ class Service:
         self.items.inc(len(scores))
         about = {"model_id": self.model.identity, "threshold": self.model.threshold}
         return self.responses.JSONResponse(about | {"results": self._results(scores)})
+
+    async def _in_thread(self, read: Callable[[bytes, Opened], np.ndarray], body: bytes) -> Any:  # noqa: ANN401
+        """Return samples. In a thread: decoding a large image would hold up other requests."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.decoders, read, body, self.model)
 
     def _results(self, scores: np.ndarray) -> list[dict[str, float | str]]:
         threshold, curve = self.model.threshold, self.model.calibration
@@ -206,7 +255,7 @@ class Service:
         if not hmac.compare_digest(given.encode(), f"Bearer {self.token}".encode()):
             raise Refused(401)
 
-    async def _body(self, request: Any) -> bytes:  # noqa: ANN401 - of a library
+    async def _body(self, request: Any, take: Callable[[int], None]) -> bytes:  # noqa: ANN401
         """Return the body; refuse one that is too large before all of it has come."""
         parts, size = [], 0
         try:
@@ -215,7 +264,10 @@ class Service:
                     size += len(part)
                     if size > self.limits.bytes:
                         raise Refused(413)
+                    take(len(part))
                     parts.append(part)
         except TimeoutError:
             raise Refused(408) from None
+        except self.left:
+            raise Refused(400, "The client left before all of its body had come.") from None
         return b"".join(parts)

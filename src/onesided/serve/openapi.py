@@ -2,8 +2,12 @@
 
 from typing import Any
 
+from onesided.data.columns.cells import ISO, LARGEST, Column
 from onesided.run.opened import Opened
-from onesided.serve.samples import IMAGE_TYPES, JSON, LARGEST, MOST_ROWS
+from onesided.serve.samples import IMAGE_TYPES, JSON, MOST_ROWS
+
+TEXT = r"^[^\u0000]*$"
+"""Text has no zero bytes."""
 
 ERRORS = {
     "400": "The body is no sample that this model takes.",
@@ -14,6 +18,17 @@ ERRORS = {
     "503": "Too many requests are waiting; try again in a second.",
     "504": "Scoring took too long.",
 }
+"""What POST /score may answer, and what it means."""
+_OTHERS = {
+    "404": "There is no such path; /openapi.json lists those that there are.",
+    "405": "This path takes another method; /openapi.json says which.",
+    "500": "The server failed; its log says why.",
+}
+
+
+def sentence_for(code: int) -> str:
+    """Return what an error means."""
+    return (ERRORS | _OTHERS).get(str(code), "The request cannot be answered.")
 
 
 def document(model: Opened, version: str, *, token: bool) -> dict[str, Any]:
@@ -25,7 +40,7 @@ def document(model: Opened, version: str, *, token: bool) -> dict[str, Any]:
         content = dict.fromkeys(IMAGE_TYPES, binary)
     post = {
         "operationId": "score",
-        "summary": "Score one image." if is_image else "Score rows of numbers.",
+        "summary": "Score one image." if is_image else "Score rows.",
         "requestBody": {"required": True, "content": content},
         "responses": {"200": _answer("Scores.", _scores(model)), **_errors(token=token)},
     }
@@ -65,7 +80,27 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _cell(column: Column) -> dict[str, Any]:
+    """Return the schema of a cell; null is a gap."""
+    match column.kind:
+        case "number":
+            return {"type": ["number", "null"], "minimum": -LARGEST, "maximum": LARGEST}
+        case "boolean":
+            return {"type": ["boolean", "null"]}
+        case "date":
+            iso = column.form in ("", ISO)
+            words = {"format": "date"} if iso else {"description": f"A date as {column.form}"}
+            return {"type": ["string", "null"], **words}
+        case "category":
+            return {"type": ["string", "number", "null"], "pattern": TEXT}
+        case "text":
+            return {"type": ["string", "null"], "pattern": TEXT}
+
+
 def _rows(model: Opened) -> dict[str, Any]:
+    if model.columns:
+        row = _object({column.name: _cell(column) for column in model.columns})
+        return _many(row)
     width, names = model.sample_shape[0], list(model.feature_names)
     number = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
     row: dict[str, Any] = {
@@ -76,6 +111,10 @@ def _rows(model: Opened) -> dict[str, Any]:
     }
     if names:
         row = {"anyOf": [row, _object(dict.fromkeys(names, number))]}
+    return _many(row)
+
+
+def _many(row: dict[str, Any]) -> dict[str, Any]:
     rows = {"type": "array", "items": row, "minItems": 1, "maxItems": MOST_ROWS}
     return _object({"rows": rows})
 

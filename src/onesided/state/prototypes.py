@@ -15,8 +15,6 @@ Normalisation = Literal["sample", "batch"]
 
 SHORTEST = 1e-12
 """Least length of a moved prototype: an opposite row could make it zero, which has no direction."""
-LARGEST_EXPONENT = 300.0
-"""Exponent of e; half of the largest for a double."""
 
 
 class Prototypes(nn.Module):
@@ -79,54 +77,14 @@ def _average(
 def _average_normalising_each(
     start: Float[Tensor, "width"], rows: Float[Tensor, "n width"], momentum: float
 ) -> Float[Tensor, "width"]:
-    """Return the moving average, normalised to unit length after every row."""
-    if momentum == 0:  # no memory: only the last row counts
-        return rows[-1]
-    if not start.any():  # no rows before: the first row is the start
-        start, rows = F.normalize(rows[0], dim=0), rows[1:]
-    # Weights are stored as two factors, and a double holds those of this many rows.
-    for some in rows.split(max(1, int(LARGEST_EXPONENT / -math.log(momentum)))):  # type: ignore[no-untyped-call]
-        start = _average_of_some(start, some, momentum)
-    return start
+    """Return the moving average, normalised to unit length after every row.
 
-
-def _average_of_some(
-    start: Float[Tensor, "width"], rows: Float[Tensor, "n width"], momentum: float
-) -> Float[Tensor, "width"]:
-    """Return the same average after a bounded number of rows, without a loop over them.
-
-    If n_t is the length before the t-th normalisation, unrolling the recursion gives
-    weights alpha^(T-t) / (n_t ... n_T). The lengths depend on each other only
-    backwards in time, through n_t^2 = alpha^2 |mu_{t-1}|^2 + (1-alpha)^2 |q_t|^2
-    + 2 alpha (1-alpha) mu_{t-1}.q_t, so iterating all of them at once from any guess
-    is exact after at most T rounds. With alpha = .99 it takes five to ten, each a
-    product of a (T, T) matrix with a vector, instead of T steps.
+    Each length depends on all rows before, so there is no closed form. Steps this small cost less
+    in numpy than in torch, also on the way from and to another device.
     """
-    sources = torch.cat([start[None], rows])  # (T + 1, width): mu_0, q_1 .. q_T
-    earlier = (rows @ sources.T).tril()  # (T, T + 1): q_t with what mu_{t-1} is made of
-    squared = rows.square().sum(dim=1)
-    length = torch.ones(len(rows), dtype=rows.dtype, device=rows.device)
-    for _ in range(len(rows)):
-        faded, entering = _unrolled_weights(length, momentum)
-        before = faded[:-1] * (earlier @ entering)  # mu_{t-1} . q_t
-        updated = (
-            momentum**2 + (1 - momentum) ** 2 * squared + 2 * momentum * (1 - momentum) * before
-        ).clamp(min=SHORTEST**2)
-        updated = updated.sqrt()
-        settled = torch.allclose(updated, length, rtol=0, atol=1e-14)
-        length = updated
-        if settled:
-            break
-    faded, entering = _unrolled_weights(length, momentum)
-    return faded[-1] * (entering @ sources)
-
-
-def _unrolled_weights(
-    length: Float[Tensor, "t"], momentum: float
-) -> tuple[Float[Tensor, "t_plus_1"], Float[Tensor, "t_plus_1"]]:
-    """Return two factors: source s has the weight first[t] x second[s] in mu_t, s <= t."""
-    faded = F.pad((momentum / length).log().cumsum(0), (1, 0)).exp()  # prod alpha / n
-    # A source entering at s is scaled by (alpha / n) of the later rows s+1 .. t and,
-    # unless it is mu_0, by its own (1 - alpha) / n_s.
-    own = F.pad((1 - momentum) / length, (1, 0), value=1.0)
-    return faded, own / faded
+    average = start.cpu().numpy().copy()
+    for entering in ((1 - momentum) * rows).cpu().numpy():
+        average *= momentum
+        average += entering
+        average /= max(math.sqrt(average.dot(average)), SHORTEST)
+    return torch.from_numpy(average).to(start.device)

@@ -100,7 +100,7 @@ def open_parquet(path: Path) -> ParquetFile:
 
 
 def numbers_in(batch: Any, columns: Sequence[ParquetColumn]) -> Float32[np.ndarray, "n width"]:  # noqa: ANN401
-    """Return the numbers of a batch, NaN for gaps; lists of another length raise `DataError`."""
+    """Return the numbers of a batch, NaN for gaps and for lists of another length."""
     pyarrow = library("pyarrow", "Reading Parquet")
     values = np.empty((len(batch), sum(column.width for column in columns)), np.float32)
     start = 0
@@ -116,18 +116,31 @@ def numbers_in(batch: Any, columns: Sequence[ParquetColumn]) -> Float32[np.ndarr
 
 
 def _lists(pyarrow: Any, cells: Any, column: ParquetColumn) -> np.ndarray:  # noqa: ANN401
-    compute = library("pyarrow.compute", "Reading Parquet")
-    lengths = compute.list_value_length(cells).to_numpy(zero_copy_only=False)
-    known = ~np.isnan(lengths.astype(np.float64))
-    if (lengths[known] != column.width).any():
-        raise DataError(
-            f"the lists of column '{column.heading}' have different lengths. Give lists of one "
-            "length."
-        )
+    fits = _lengths(cells) == column.width
     values = np.full((len(cells), column.width), np.nan, np.float32)
-    flat = cells.drop_null().flatten().cast(pyarrow.float32(), safe=False)
-    values[known] = flat.to_numpy(zero_copy_only=False).reshape(-1, column.width)
+    flat = cells.filter(pyarrow.array(fits)).flatten().cast(pyarrow.float32(), safe=False)
+    values[fits] = flat.to_numpy(zero_copy_only=False).reshape(-1, column.width)
     return values
+
+
+def check_lengths(batch: Any, columns: Sequence[ParquetColumn]) -> None:  # noqa: ANN401
+    """Refuse lists of different lengths: who learns from them should know."""
+    for column in columns:
+        if column.kind != "vector":
+            continue
+        lengths = _lengths(batch.column(column.heading))
+        if (lengths[~np.isnan(lengths)] != column.width).any():
+            raise DataError(
+                f"the lists of column '{column.heading}' have different lengths. Give lists of one "
+                "length."
+            )
+
+
+def _lengths(cells: Any) -> np.ndarray:  # noqa: ANN401 - of a library
+    """Return the length of each list, NaN for a gap."""
+    compute = library("pyarrow.compute", "Reading Parquet")
+    lengths: np.ndarray = compute.list_value_length(cells).to_numpy(zero_copy_only=False)
+    return lengths.astype(np.float64)
 
 
 def _column(types: Any, field: Any, file: Any) -> ParquetColumn:  # noqa: ANN401 - of a library

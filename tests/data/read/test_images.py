@@ -10,7 +10,7 @@ from PIL import Image
 from onesided.core.errors import ConfigError, DataError, DataNotFound
 from onesided.data.read import images, picture
 from onesided.data.read.files import find_images
-from onesided.data.read.images import SIDES, Decoded, choose_size, decode_all
+from onesided.data.read.images import LARGEST_SIDE, SIDES, Decoded, choose_size, decode_all
 from onesided.data.read.picture import decode
 from tests.data.image_files import found, gradient, noise, tiff_bytes, write_png
 
@@ -198,6 +198,10 @@ def test_size_is_chosen_from_the_data(shapes: list[tuple[int, int]], size: tuple
         ([(40, 60)] * 3, 64, (40, 60)),
         ([(500, 300), (20, 20)], 64, (64, 64)),
         ([(500, 300), (20, 20)], 20, (20, 20)),
+        # A pretrained network sees 224 pixels: images that have them keep them.
+        ([(200, 300)] * 3, 224, (224, 224)),
+        ([(170, 170), (180, 180)], 224, (160, 160)),
+        ([(3000, 4000)] * 3, 224, (224, 224)),
     ],
 )
 def test_a_chosen_size_stays_below_the_largest_allowed(
@@ -213,7 +217,8 @@ def test_a_chosen_side_is_never_farther_from_the_median_than_another() -> None:
         height, width = choose_size([(one, one), (other, other)])
         middle = (one + other) / 2
         assert height == width
-        assert abs(height - middle) == min(abs(side - middle) for side in SIDES)
+        allowed = [side for side in SIDES if side <= LARGEST_SIDE]
+        assert abs(height - middle) == min(abs(side - middle) for side in allowed)
 
 
 def test_grey_among_colour_is_repeated_with_one_notice(tmp_path: Path) -> None:

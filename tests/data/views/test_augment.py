@@ -362,6 +362,20 @@ def test_vectors_stay_in_the_range_of_each_feature_and_follow_its_scale(strength
     torch.testing.assert_close(scaled / scale, view, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_noise_follows_features_whose_squares_are_no_single_precision_numbers(scale: float) -> None:
+    values = torch.randn(40, 9, generator=seeded(1))
+    view = augment(values, "vector", Augment.STRONG, seeded())
+    scaled = augment(values * scale, "vector", Augment.STRONG, seeded())
+    torch.testing.assert_close(scaled.double() / scale, view.double(), atol=1e-6, rtol=1e-5)
+
+
+def test_vectors_may_lie_anyhow_in_memory() -> None:
+    values = torch.randn(9, 40, generator=seeded(1)).T
+    view = augment(values, "vector", Augment.STRONG, seeded())
+    assert torch.equal(view, augment(values.contiguous(), "vector", Augment.STRONG, seeded()))
+
+
 @each_random_strength
 def test_a_single_vector_has_no_donor_and_stays(strength: Augment) -> None:
     values = torch.randn(1, 9, generator=seeded())

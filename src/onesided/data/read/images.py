@@ -26,10 +26,12 @@ from onesided.data.read.picture import Header, channels_phrase, decode, is_grey,
 from onesided.storage.names import printable
 from onesided.storage.progress import Progress
 
-SIDES = (32, 48, 64, 96, 128)
+SIDES = (32, 48, 64, 96, 128, 160, 192, 224)
 """Sides to choose from where none is given."""
+LARGEST_SIDE = 128
+"""The largest that is chosen for a network from scratch, whose cost grows with the area."""
 Size = tuple[int, int] | int | None
-"""Height and width; or the largest side to choose; or None for the largest of `SIDES`."""
+"""Height and width; or the largest side to choose; or None for `LARGEST_SIDE`."""
 DARK = 64
 """A quarter of the range: what reflectances of 0..10000 leave of 16 bits, and 12-bit data."""
 RARE = 0.1
@@ -214,7 +216,7 @@ def decode_chunk(
     return values[: len(found) - len(reasons)], reasons
 
 
-def choose_size(shapes: Sequence[tuple[int, int]], largest: int = SIDES[-1]) -> tuple[int, int]:
+def choose_size(shapes: Sequence[tuple[int, int]], largest: int = LARGEST_SIDE) -> tuple[int, int]:
     """Return the height and width for images of these heights and widths.
 
     Small images of one size keep it, since resampling only loses. Otherwise the median
@@ -500,7 +502,7 @@ def _surveyed(
     count, notices = _agree_on_channels(found, headers, channels, what)
     if not isinstance(size, tuple):
         shapes = [(header.height, header.width) for header in headers.values()]
-        size = choose_size(shapes, SIDES[-1] if size is None else size)
+        size = choose_size(shapes, LARGEST_SIDE if size is None else size)
     return Survey(headers, reasons, (len(headers), count, *size), notices)
 
 

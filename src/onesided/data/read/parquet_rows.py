@@ -119,7 +119,7 @@ class ParquetRows:
                 number += 1
 
     def read(self, records: Sequence[bytes]) -> ItemChunk:
-        """Return the numbers of consecutive rows; a row with a gap is unreadable."""
+        """Return the numbers of consecutive rows; one with a gap or a short list is unreadable."""
         ((first,), (last,)) = (
             _ROW.unpack(record.partition(b"\0")[2][: _ROW.size])
             for record in (records[0], records[-1])
@@ -127,8 +127,8 @@ class ParquetRows:
         values = self._rows(first, last + 1)
         sound = np.isfinite(values).all(axis=1)
         reasons = {
-            int(index): f"cannot be used: row {first + index + 1} holds a gap, or a number beyond "
-            "3.4e38"
+            int(index): f"cannot be used: row {first + index + 1} holds a gap, a list of another "
+            "length, or a number beyond 3.4e38"
             for index in np.flatnonzero(~sound)
         }
         return ItemChunk(values[sound], reasons)

@@ -28,7 +28,13 @@ from onesided.data.read.parquet_rows import naming_column, number_columns
 from onesided.storage.arrays import read_arrays
 from onesided.storage.labels import NAMES, NotALabel, label_in
 from onesided.storage.names import shown_path
-from onesided.storage.parquet import ParquetFile, is_parquet, numbers_in, open_parquet
+from onesided.storage.parquet import (
+    ParquetFile,
+    check_lengths,
+    is_parquet,
+    numbers_in,
+    open_parquet,
+)
 
 ENDINGS = (".npy", ".npz", ".parquet")
 IDS, LABEL = ("id", "name"), "label"
@@ -181,6 +187,7 @@ def _parquet(path: Path) -> VectorFile:
     done = 0
     try:
         for batch in file.batches(columns):
+            check_lengths(batch, columns)
             numbers = checked_values(numbers_in(batch, columns))
             values[done : done + len(numbers)] = numbers
             done += len(numbers)

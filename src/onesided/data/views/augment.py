@@ -11,6 +11,7 @@ process that transforms only its shard gets the same rows as one process would.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
@@ -266,29 +267,60 @@ def _vector(
     and gets noise of each feature's own scale, inside the batch's range.
     """
     count = len(values)
-    own = torch.arange(count)[:, None]
     draws = torch.rand(values.shape, generator=generator)
-    # A draw below the rate, divided by it, is uniform again: one number serves twice.
-    donors = _other_rows(own, draws / REPLACED[strength])
-    donors = torch.where(draws < REPLACED[strength], donors, own)[rows].to(values.device)
-    vectors = _copy(values)
-    views = vectors.gather(0, donors)
+    vectors = values.to(torch.float32).contiguous()
+    views = _some_exchanged(vectors, draws, REPLACED[strength], rows)
     if strength == Augment.WEAK:
         return views
-    partners = _other_rows(own, torch.rand(count, 1, generator=generator))[rows, 0]
+    own = torch.arange(count)
+    partners = (own + _steps(torch.rand(count, 1, generator=generator)[:, 0], count)) % count
     weight = uniform((count, 1), *MIXED, generator)[rows].to(values.device)
-    towards = vectors.index_select(0, partners.to(values.device)).sub_(views)
     noise = torch.randn(values.shape, generator=generator)[rows].to(values.device)
-    spread = vectors.std(dim=0, correction=0)
-    views.add_(towards.mul_(weight)).add_(noise.mul_(spread).mul_(NOISE))
-    return views.clamp_(vectors.amin(dim=0), vectors.amax(dim=0))
+    views.lerp_(vectors.index_select(0, partners[rows].to(values.device)), weight)
+    least, most = vectors.amin(dim=0), vectors.amax(dim=0)
+    views.addcmul_(noise, _deviation(vectors, least, most - least).mul_(NOISE))
+    return views.clamp_(least, most)
 
 
-def _other_rows(own: Int64[Tensor, "batch 1"], draws: Tensor) -> Int64[Tensor, "batch _"]:
-    """Return other rows from draws in [0, 1), equally likely; a single row gives itself."""
-    others = len(own) - 1
-    steps = (draws * others).to(torch.int64).clamp_(max=others - 1).add_(1)
-    return (own + steps) % len(own)
+def _deviation(
+    vectors: Float[Tensor, "batch d"], least: Float[Tensor, "d"], width: Float[Tensor, "d"]
+) -> Float[Tensor, "d"]:
+    """Return the standard deviation of each feature, which has this least value and this range.
+
+    Torch's own is slow along the first dimension. Squares are taken of shares of the range, so that
+    features of any scale have one.
+    """
+    shares = (vectors - least).div_(width.clamp(min=torch.finfo(vectors.dtype).tiny))
+    return shares.sub_(shares.mean(dim=0)).square_().mean(dim=0).sqrt_().mul_(width)
+
+
+def _some_exchanged(
+    vectors: Float[Tensor, "batch d"], draws: Float[Tensor, "batch d"], rate: float, rows: slice
+) -> Float[Tensor, "part d"]:
+    """Return rows in which each feature with a draw below the rate is that of another row.
+
+    Places are numbers of the flattened batch, and only the exchanged ones are computed.
+    """
+    count, features = vectors.shape
+    exchanged = np.zeros(draws.shape, dtype=bool)
+    exchanged[rows] = draws[rows].numpy() < np.float32(rate)
+    place = torch.from_numpy(np.flatnonzero(exchanged))  # torch's nonzero is slower
+    # A draw below the rate, divided by it, is uniform again: one number serves twice.
+    steps = _steps(draws.view(-1).index_select(0, place) / rate, count)
+    donors = steps.mul_(features).add_(place).remainder_(count * features)
+    taken = vectors.view(-1).index_select(0, donors.to(vectors.device))
+    views = vectors.clone()
+    views.view(-1).index_copy_(0, place.to(vectors.device), taken)
+    return views[rows]
+
+
+def _steps(draws: Float[Tensor, "n"], count: int) -> Int64[Tensor, "n"]:
+    """Return how far the other row is, from draws in [0, 1), equally likely.
+
+    In a ring of so many rows; a single row gives itself.
+    """
+    others = count - 1
+    return (draws * others).to(torch.int64).clamp_(max=others - 1).add_(1)
 
 
 _VIEWS: Mapping[ImageKind, Callable[[Tensor, Augment, torch.Generator, slice], Tensor]] = {
