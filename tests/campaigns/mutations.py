@@ -101,9 +101,12 @@ def page(content: Mapping[str, Any], known: Sequence[Mapping[str, Any]]) -> str:
         "| where | fault | afterwards | why |\n| --- | --- | --- | --- |",
     ]
     last = {_key(one) for one in content["rounds"][-1]["survivors"]}
+    added = [row for row in known if "test" in row]
     for one in content["rounds"][0]["survivors"]:
         why = next((_why(row) for row in known if _key(row) == _key(one)), "not looked into yet")
         state = "survives" if _key(one) in last else "noticed"
+        if len(content["rounds"]) == 1 and any(_key(row) == _key(one) for row in added):
+            state = "not tried again yet"
         fault = f"`{one['before']}` became `{one['after']}`".replace("|", "\\|")
         where = f"`{one['file'].removeprefix('src/onesided/')}:{one['line']}`"
         lines.append(f"| {where} | {fault} | {state} | {why} |")
@@ -158,7 +161,7 @@ def measure(given: argparse.Namespace) -> None:
         first = content["rounds"][0]
         tested = {_key(one) for one in reasons() if "test" in one}
         chosen = [still_there(row) for row in first["survivors"] if _key(row) in tested]
-        before = [row for row in first["survivors"] if _key(row) not in tested]
+        before = list(first["survivors"])
         faults = first["faults"]
     else:
         chosen, places = drawn(given.mutants, given.seed)
@@ -171,7 +174,8 @@ def measure(given: argparse.Namespace) -> None:
     _import_others()
     for row in campaign([one for one in chosen if (one.file, one.number) not in known]):
         rows.append(row)
-        survivors = [*before, *(row for row in rows if row["fate"] == "survived")]
+        noticed = {_key(row) for row in rows if row["fate"] != "survived"}
+        survivors = [row for row in before or rows if _key(row) not in noticed]
         tried = faults if given.again else len(rows)
         told = {"origin": now, "faults": tried, "rows": rows, "survivors": survivors}
         content["rounds"] = [*content["rounds"][:at], told]
