@@ -63,6 +63,7 @@ APART = (0.999, 0.99, 1.0)
         (Evidence(0.0, 0.0, SEPARATES, 60, 300), "threshold is too high"),
         (Evidence(0.85, 0.8, SEPARATES, 60, 300), "already where about 80% of the positives"),
         (Evidence(0.9, 6 / 7, SEPARATES, 7, 300), "already where about 80% of the positives"),
+        (Evidence(0.6, 4 / 7, SEPARATES, 7, 300), "threshold is too high"),
         (Evidence(1.0, 1.0, SEPARATES, 60, 300), "threshold is too low"),
         (Evidence(0.5, 0.5, NOTHING_LEARNED, 60, 300), "nothing was learned"),
         (Evidence(0.5, 0.5, NOTHING_LEARNED, 12, 300), "too few"),

@@ -62,5 +62,6 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         audit_sample(POOL, size=0)
     with pytest.raises(ConfigError, match="left, positives, precision, recall, f1"):
         audit_sample(POOL, size=5, target="auc")
-    with pytest.raises(DataError, match="from 0 to 1"):
-        audit_sample(np.array([0.5, np.nan]), size=1)
+    for score in (np.nan, 1.5, -0.5):
+        with pytest.raises(DataError, match="from 0 to 1"):
+            audit_sample(np.array([0.5, score]), size=1)

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import expit, logit, ndtr
 from scipy.stats import binomtest
 
 from onesided.metrics.intervals import (
+    AucSpread,
     auc_spread,
     clopper_pearson,
     placements,
@@ -106,3 +107,14 @@ def test_equal_scores_have_an_auc_of_a_half_that_is_not_certain() -> None:
     low, high = auc_spread(np.full(5, 0.3), np.full(40, 0.3)).interval(0.95)
     assert low < 0.45
     assert high > 0.55
+
+
+def test_an_auc_less_its_optimism_is_as_uncertain_as_both_together() -> None:
+    spread = AucSpread(0.8, float(logit(0.8)), 0.3)
+    lowered = spread.less(0.05)
+    assert lowered.value == pytest.approx(0.75)
+    assert expit(lowered.centre) == pytest.approx(0.75)
+    # An error on the logit scale times p (1 - p) is one of the AUC.
+    before, after = 0.3 * 0.8 * 0.2, lowered.error * 0.75 * 0.25
+    assert after == pytest.approx(np.hypot(before, 0.05))
+    assert spread.less(0.0) == spread

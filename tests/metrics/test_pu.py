@@ -87,6 +87,13 @@ def test_few_positives_that_may_separate_by_luck_are_reported() -> None:
     assert any("not clearly above" in warning for warning in evaluation.warnings)
 
 
+def test_a_recall_clearly_above_the_share_called_gives_no_such_report() -> None:
+    positives = np.repeat([0.9, 0.1], [400, 100])
+    unlabelled = np.repeat([0.9, 0.1], [400, 600])
+    evaluation = evaluate_pu(positives, unlabelled, scenario="case-control")
+    assert not any("not clearly above" in warning for warning in evaluation.warnings)
+
+
 # Proxy accuracy
 
 

@@ -132,6 +132,8 @@ def test_a_file_gives_the_same_reference_and_a_changed_one_none() -> None:
         )
     broken = {**arrays, "values": np.full((9, EDGES), np.nan)}
     assert Reference.of_arrays(broken) is None
+    by_nothing = {**arrays, "scale": np.zeros_like(arrays["scale"])}
+    assert Reference.of_arrays(by_nothing) is None
 
 
 def test_holm_multiplies_by_the_number_of_those_that_are_left() -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from onesided.priors.binormal import GRID, WIDTHS, binormal, cells, loss, lowest
+from onesided.priors.binormal import GRID, WIDTHS, binormal, cells, loss, lowest, profile
 
 
 def scores(
@@ -85,3 +85,14 @@ def test_the_estimate_is_the_lowest_point_of_a_smooth_loss() -> None:
         assert lowest((GRID - at) ** 2) == pytest.approx(at, abs=1e-9)
     assert lowest(np.zeros(len(GRID))) == GRID[0]
     assert lowest(-GRID) == GRID[-1]
+
+
+def test_three_levels_of_score_speak_for_a_prior_and_two_do_not() -> None:
+    three = profile(np.array([2, 5, 60]), np.array([80, 20, 30]))
+    assert np.ptp(three) > 1
+    assert not profile(np.array([5, 60]), np.array([80, 30])).any()
+
+
+def test_a_handful_of_scores_leaves_the_lowest_prior_possible() -> None:
+    estimate = binormal([0.6, 0.7, 0.9], [0.1, 0.2, 0.3, 0.35, 0.65, 0.8])
+    assert estimate.low == GRID[0] < estimate.value

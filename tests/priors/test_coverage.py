@@ -17,14 +17,14 @@ def problem(random: np.random.Generator, distance: float) -> tuple[float, np.nda
     return prior, random.standard_normal(positives) + distance, scores
 
 
-def coverage(distance: float) -> float:
+def coverage(distance: float, problems: int = PROBLEMS) -> float:
     random = np.random.default_rng(20)
     held = 0
-    for number in range(PROBLEMS):
+    for number in range(problems):
         prior, positive, unlabelled = problem(random, distance)
         estimate = bbe(positive, unlabelled, resamples=200, seed=number)
         held += estimate.low <= prior <= estimate.high
-    return held / PROBLEMS
+    return held / problems
 
 
 def test_the_interval_of_bbe_holds_the_truth_where_its_assumption_holds() -> None:
@@ -34,7 +34,8 @@ def test_the_interval_of_bbe_holds_the_truth_where_its_assumption_holds() -> Non
 
 def test_where_the_classes_overlap_the_interval_misses_and_the_docs_say_so() -> None:
     # With half a deviation between the classes no score is pure, and the estimate is too high.
-    assert coverage(distance=0.5) < 0.5
+    # A fifth of the problems is enough to see that.
+    assert coverage(distance=0.5, problems=40) < 0.5
     assert bbe.__doc__ is not None
     assert "pure" in bbe.__doc__ or "only positives" in bbe.__doc__
 

@@ -13,6 +13,7 @@ from onesided.core.errors import ConfigError, DataError
 from onesided.priors import PriorEstimate, km1, km2
 from onesided.priors.estimate import agreement
 from onesided.priors.kernel_mean import REACHABLE
+from onesided.priors.km2 import _interval
 
 Samples = Float[np.ndarray, "n d"]
 
@@ -216,3 +217,9 @@ def test_a_distinct_prior_has_an_upper_end() -> None:
     estimate = km2(*toy(0.6, 0), replicates=2)
     assert estimate.is_distinct
     assert estimate.high < 1.0
+
+
+def test_an_interval_ends_at_one_also_below_the_end_of_the_range() -> None:
+    low, high = _interval(0.8, 0.5)
+    assert low == pytest.approx(0.3)
+    assert high == 1.0

@@ -96,3 +96,8 @@ def test_if_only_outliers_remain_the_first_break_stands() -> None:
 def test_fewer_than_two_numbers_are_refused(values: list[float]) -> None:
     with pytest.raises(DataError, match="at least two finite numbers"):
         natural_break(values)
+
+
+def test_a_single_usual_score_makes_no_break() -> None:
+    scores = [1.0, 6.0, 100.0]
+    assert trend_break(scores, outlier=5.0) == natural_break(scores)

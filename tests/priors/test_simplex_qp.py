@@ -8,7 +8,13 @@ from scipy.spatial.distance import cdist
 
 from onesided.core.errors import DataError
 from onesided.priors import simplex_qp
-from onesided.priors.simplex_qp import SimplexMinimum, interior_point, minimise_on_simplex
+from onesided.priors.simplex_qp import (
+    SimplexMinimum,
+    _Iterate,
+    _Newton,
+    interior_point,
+    minimise_on_simplex,
+)
 
 Matrix = Float[np.ndarray, "n n"]
 Vector = Float[np.ndarray, "n"]
@@ -146,3 +152,27 @@ def test_a_minimum_out_of_reach_of_rounding_is_not_claimed() -> None:
     kernel = 1e9 * gaussian(np.random.default_rng(0).normal(size=(40, 2)), 1.0)
     with pytest.raises(DataError, match="order 1"):
         interior_point(kernel, outside_the_hull(kernel, 1.2))
+
+
+def test_a_step_solves_newtons_three_equations() -> None:
+    random = np.random.default_rng(3)
+    points, weights, slack = random.normal(size=(9, 2)), random.random(9), random.random(9)
+    kernel, linear, change = gaussian(points, 1.0), random.random(9), random.normal(size=9)
+    here = _Iterate(weights / weights.sum(), slack, 0.3)
+    gradient = 2 * (kernel @ here.weights - linear)
+    step = _Newton(kernel, here, gradient, np.empty((9, 9), order="F")).step(change)
+    imbalance = gradient - here.level - here.slack
+    np.testing.assert_allclose(
+        2 * kernel @ step.weights - step.level - step.slack, -imbalance, atol=1e-9
+    )
+    np.testing.assert_allclose(here.slack * step.weights + here.weights * step.slack, change)
+    assert step.weights.sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_many_rows_without_a_start_are_solved_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simplex_qp, "SMALL", 5)
+    kernel = gaussian(np.random.default_rng(4).normal(size=(40, 2)), 0.7)
+    linear = outside_the_hull(kernel, 2.0)
+    found = minimise_on_simplex(kernel, linear)
+    assert found.gap <= 1e-11
+    np.testing.assert_allclose(found.weights, interior_point(kernel, linear).weights, atol=1e-5)

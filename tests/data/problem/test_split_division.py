@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -151,3 +153,15 @@ def test_a_data_set_that_comes_divided_cannot_be_grouped() -> None:
 def test_a_single_group_leaves_nothing_to_test_on() -> None:
     with pytest.raises(ConfigError, match="All samples are of one event, 0"):
         split(source_of(500, groups=5), "event")
+
+
+def test_a_division_by_the_publisher_is_kept_unless_groups_are_asked_for() -> None:
+    side = np.where(np.arange(300) % 5 == 0, "test", "train")
+    source = replace(source_of(300), side=side)
+    division = divide_for_test(source, None, np.random.RandomState(0))
+    assert division is not None
+    assert division.test.tolist() == list(range(0, 300, 5))
+    assert sorted([*division.train, *division.test]) == list(range(300))
+    grouped = divide_for_test(source, "tile", np.random.RandomState(0))
+    assert grouped is not None
+    assert set(grouped.test) != set(division.test)
