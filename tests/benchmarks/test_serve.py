@@ -77,8 +77,9 @@ def row(**changes: object) -> Row:
 
 def test_each_claim_can_fail() -> None:
     assert all(one["held"] for one in claims([row(), row(kind=TOKENS)]))
-    broken = ({"fault": 1}, {"hang": 1}, {"kind": TOKENS, "answered": 1})
-    for place, changes in enumerate((*broken, {"good_request_after": False}, {"peak_mb": 9999})):
+    broken: list[dict[str, object]] = [{"fault": 1}, {"hang": 1}, {"kind": TOKENS, "answered": 1}]
+    broken += [{"good_request_after": False}, {"peak_mb": 9999}]
+    for place, changes in enumerate(broken):
         held = [one["held"] for one in claims([row(), row(**changes)])]
         assert held == [number != place for number in range(5)]
 

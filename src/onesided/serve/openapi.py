@@ -99,8 +99,7 @@ def _cell(column: Column) -> dict[str, Any]:
 
 def _rows(model: Opened) -> dict[str, Any]:
     if model.columns:
-        row = _object({column.name: _cell(column) for column in model.columns})
-        return _many(row)
+        return _many(_object({column.name: _cell(column) for column in model.columns}))
     width, names = model.sample_shape[0], list(model.feature_names)
     number = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
     row: dict[str, Any] = {
