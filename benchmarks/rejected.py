@@ -33,7 +33,7 @@ stays.
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -50,6 +50,7 @@ from benchmarks.review import METHOD, PENALTY, PROBLEMS, Problem, answered, by_r
 from benchmarks.tables import commit_words, markdown
 from onesided.core.config import merge
 from onesided.core.rng import numpy_generator
+from onesided.data.sources import SOURCES
 from onesided.jobs.review import ReviewSession
 from onesided.methods.against_pool import TrainingRows
 from onesided.run.evaluate import compare_with_labels
@@ -144,7 +145,7 @@ def _trucks(problem: Problem, root: Path, place: Path, seed: int, prior: float) 
     given, settings, truth_of = problem
     known = place / "negatives"
     known.mkdir(parents=True)
-    samples = review.SOURCES["cifar10"].load(root).test
+    samples = SOURCES["cifar10"].load(root).test
     assert samples is not None, "CIFAR-10 has a test part"
     rows = np.flatnonzero(samples.classes == TRUCK)
     for row in numpy_generator(seed, "trucks").permutation(rows)[:TRUCKS].tolist():
@@ -154,8 +155,11 @@ def _trucks(problem: Problem, root: Path, place: Path, seed: int, prior: float) 
         with rejected_weigh(weight, prior):
             done = onesided.fit(
                 **given,
-                **{"output": place / weight, "seed": seed, "negatives": known},
-                **{"settings": merge(SEARCH, settings), "cache": place / "cache"},
+                output=place / weight,
+                seed=seed,
+                negatives=known,
+                settings=merge(SEARCH, settings),
+                cache=place / "cache",
             )
         found[weight] = _claims(done.folder, truth_of(done.folder))
     return found
@@ -300,7 +304,7 @@ def _searched(rows: Rows, part: str) -> str:
 
 def _verdicts(rows: Rows) -> list[list[str]]:
     """Return for each claim whether it holds for each weight that is not the earlier default."""
-    claims = {
+    claims: dict[str, Callable[[Rows, str], bool]] = {
         "no fewer positives in any problem": _no_fewer,
         "more on cats and Harvey, in each seed": _more_in_each,
         "AUC after a search": partial(_auc_holds, part="search"),

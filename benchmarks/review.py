@@ -126,7 +126,8 @@ def by_rounds(
         if strategy not in TRAINS_NOTHING and number < ROUNDS - 1:
             run = session.apply(place / f"{number + 2}").folder
     shutil.rmtree(place)
-    return np.cumsum(found).tolist()
+    summed: list[int] = np.cumsum(found).tolist()
+    return summed
 
 
 def answered(
