@@ -8,14 +8,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from unittest.mock import patch
 
+import jaxtyping
+
 # Beartype looks at one item of a list, chosen at random by the function it finds when it is
 # imported. Python's own would make every checked call look like one that draws globally.
 with patch("random.getrandbits", random.Random(0).getrandbits):
     import beartype  # noqa: F401
 
-from tests import shapes
-
-shapes.install()  # before anything of ours is imported: what is loaded already stays unchecked
+# Before anything of ours is imported: modules that are loaded already stay unchecked.
+jaxtyping.install_import_hook(
+    # Of the trees only the forest: what numba compiles cannot be wrapped.
+    [f"onesided.{part}" for part in ("losses", "state", "priors", "nets", "metrics")]
+    + ["onesided.trees.forest"],
+    "beartype.beartype",
+)
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
