@@ -48,6 +48,14 @@ def exported(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Path:
     return path
 
 
+def test_what_a_killed_export_left_is_removed_by_the_next(trained: Path, tmp_path: Path) -> None:
+    left, other = tmp_path / ".model.onnx.4711.part", tmp_path / ".else.onnx.4711.part"
+    for path in (left, other):
+        path.write_bytes(b"half a graph")
+    assert call("export", trained, "-o", tmp_path / "model.onnx").exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "model.onnx"]
+
+
 def test_a_process_that_cannot_import_torch_ranks_as_the_run_does(
     exported: Path, trained: Path, data: Path, tmp_path: Path
 ) -> None:

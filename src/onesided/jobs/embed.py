@@ -27,7 +27,7 @@ from onesided.run.presets import PRETRAINED, SEARCHED_LAYERS, SIZES
 from onesided.run.ray_engine import RayEngine, engine_named
 from onesided.storage.atomic import replacing, replacing_by_name, write_text
 from onesided.storage.features import ROWS, FeatureStore, StoredRows
-from onesided.storage.lock import alone
+from onesided.storage.lock import writing_alone
 from onesided.storage.names import printable, shown_path
 from onesided.storage.optional import library
 from onesided.storage.table import csv_text, open_table
@@ -108,9 +108,7 @@ def embed(
     partial = output.with_name(f"{output.name}.partial")
     keep = partial if cache is None else Path(cache)
     job = _Job(Path(images), image_size, tolerate, keep, settings, monitor)
-    busy = OnesidedError(f"Another command is writing {shown_path(output)}. Wait for it to end.")
-    lock = output.with_name(f"{output.name}.lock")
-    with alone(lock, otherwise=busy), reading_up_to(largest_image):
+    with writing_alone(output), reading_up_to(largest_image):
         if by is None:
             found = job.in_this_process(device)
         else:

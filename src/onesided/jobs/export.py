@@ -27,6 +27,7 @@ from onesided.jobs.settings import PathLike
 from onesided.run.opened import Opened, identity_of, open_model
 from onesided.run.rank import items_for
 from onesided.storage.atomic import replacing_by_name
+from onesided.storage.lock import writing_alone
 from onesided.storage.optional import library
 from onesided.storage.together import settle
 
@@ -100,7 +101,11 @@ def export(
     loss: Loss | None = None
     difference: float | None = None
     notes: tuple[str, ...] = ()
-    with monitor.phase("exporting"), replacing_by_name(output) as part:
+    with (
+        writing_alone(output),
+        monitor.phase("exporting"),
+        replacing_by_name(output) as part,
+    ):
         if format == "torch":
             export_torch(model, part)
         else:

@@ -1,6 +1,7 @@
 """One process at a time, on every system; the system frees the lock when its holder dies."""
 
 import errno
+import glob
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from onesided.core.errors import FolderTaken, OnesidedError
+from onesided.storage.atomic import remove_half_written
+from onesided.storage.names import shown_path
 
 LOCK = ".lock"
 """The lock file of a folder; it is there while a process holds it, or after a kill."""
@@ -58,4 +61,13 @@ def working_in(folder: Path) -> Iterator[None]:
         f"Another command is at work in {folder}. Wait for it, or choose another folder."
     )
     with alone(folder, taken):
+        yield
+
+
+@contextmanager
+def writing_alone(output: Path) -> Iterator[None]:
+    """Let one command at a time write a file, and remove what a killed one left of it."""
+    busy = OnesidedError(f"Another command is writing {shown_path(output)}. Wait for it to end.")
+    with alone(output.with_name(f"{output.name}.lock"), otherwise=busy):
+        remove_half_written(output.parent, [glob.escape(output.name)])
         yield
