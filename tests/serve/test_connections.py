@@ -1,5 +1,6 @@
 """A server on a real port: connections end, clients may leave, and a taken port is told."""
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import uvicorn
+from uvicorn.server import ServerState
 
 from onesided.jobs.serve import bound_to
 from onesided.run.opened import Opened
@@ -58,6 +60,31 @@ def rest_of(connection: socket.socket) -> bytes:
         while part := connection.recv(2**16):
             parts.append(part)
     return b"".join(parts)
+
+
+def test_the_body_of_an_answer_does_not_wait_for_the_clients_acknowledgement() -> None:
+    """Read from the server's end of a connection: a test by the clock would fail on a busy day."""
+    (listener,) = bound_to("127.0.0.1", 0)
+    settings = uvicorn.Config(build_app(MODEL, Limits()), ws="none")
+    settings.load()
+
+    async def end_of_server() -> int:
+        made: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        class Seen(impatient(30)):  # type: ignore[misc]  # a class made by a function
+            def connection_made(self, transport: asyncio.Transport) -> None:
+                super().connection_made(transport)
+                end = transport.get_extra_info("socket")
+                made.set_result(end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+        server = await asyncio.get_running_loop().create_server(
+            lambda: Seen(config=settings, server_state=ServerState(), app_state={}), sock=listener
+        )
+        async with server:
+            with connected(listener.getsockname()[1]):
+                return await asyncio.wait_for(made, PATIENCE)
+
+    assert asyncio.run(end_of_server()) == 1
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /hea", b"GET /health HTTP/1.1\r\nHost: x\r\nX: "])
