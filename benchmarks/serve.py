@@ -382,7 +382,7 @@ def load_lines(content: Row) -> list[str]:
         "",
         "`onesided serve`, a small network, PNG images of 32x32 pixels one by one over kept "
         f"connections, {content['seconds']:g} seconds for each row. Clients and server shared "
-        f"{machine['cores']} cores ({machine['cpu']}) with other work, so compare rows with each "
+        f"{machine['cores']} cores ({machine['cpu']}), so compare rows with each "
         f"other. Commit {content['origin']['commit'][:7]}.",
         "",
         "| engine | clients | requests per second | median in ms | 99th percentile in ms | "
