@@ -131,7 +131,7 @@ def run(
         str,
         typer.Option(
             "--scale",
-            help="paper, features, features-all, small (small-400, small-100 and small-30: in so "
+            help="paper, features, features-all, features-views, small (small-400, small-100 and small-30: in so "
             "many epochs) or smoke; several as small-30,small-100 in this order.",
         ),
     ],
