@@ -97,6 +97,14 @@ def test_single_pixels_of_the_image_are_seen_at_building_zoom(place: Map, seen: 
     assert (colours[:, 2] > colours[:, 0] + 60).all()
 
 
+def test_a_roof_is_seen_through_its_colour_at_building_zoom(place: Map, seen: MapPage) -> None:
+    place.run("onesidedMap.moveTo(...arguments)", *middle_of(seen.items[10]), 0.05)
+    loaded(place)
+    x, y = place.place(seen.items[10])
+    reds = [place.pixel(x + right, y)[0] for right in range(0, 40, 4)]
+    assert np.ptp(reds) > 50, "half of what the stripes differ by beside it, 100"
+
+
 def test_before_and_after_by_button_key_and_swipe(place: Map, seen: MapPage) -> None:
     place.run("onesidedMap.moveTo(...arguments)", *middle_of(seen.items[10]), 0.2)
     loaded(place)

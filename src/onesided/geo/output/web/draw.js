@@ -12,6 +12,9 @@ const EDGE_FROM = 14; // pixels of a house; around smaller ones, edges darken ev
 const HOUSE_METRES = 12;
 const SIGN_FROM = 9; // pixels; on smaller buildings a dot would hide the colour
 const QUIET_ALPHA = 0.55; // of the fill, for buildings that are not called
+// Pixels of a house between which the fill fades: at building zoom the roof is looked at, not the
+// colour, and frame and tint still tell the score.
+const [FADES_FROM, FADED_AT, FADED] = [30, 90, 0.25];
 
 class Painter {
   constructor(canvas, items, tree, camera, ground) {
@@ -170,7 +173,7 @@ class Painter {
     const { context } = this;
     const called = places[0] >= this.firstCalled;
     const least = called ? SMALLEST_CALLED : SMALLEST;
-    const alpha = this.fill * (called ? 1 : QUIET_ALPHA);
+    const alpha = this.fill * (called ? 1 : QUIET_ALPHA) * this.clearness();
     // Their own edge keeps buildings visible where the fill is weak; called ones have a frame.
     const edge = !called && this.house >= EDGE_FROM;
     context.lineWidth = 1.25;
@@ -191,6 +194,13 @@ class Painter {
       );
     }
     context.globalAlpha = 1;
+  }
+
+  // What is left of the fill where an image is below it.
+  clearness() {
+    if (!this.ground.shown()) return 1;
+    const gone = Math.max(0, Math.min(1, (this.house - FADES_FROM) / (FADED_AT - FADES_FROM)));
+    return 1 - (1 - FADED) * gone;
   }
 
   paintSkipped(places) {
