@@ -15,7 +15,6 @@ is a process of its own.
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ import numpy as np
 
 from benchmarks.command import REPOSITORY
 from benchmarks.origin import filled, origin
+from benchmarks.peak import peak_megabytes
 from benchmarks.scenes import (
     CRS,
     METRES_PER_PIXEL,
@@ -218,15 +218,13 @@ def measured(work: Path, count: int, part: str | None) -> dict[str, Any]:
             page_megabytes=PAGE_MEGABYTES,
         )
         seconds, used = time.perf_counter() - began, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     share = 1 if part is None else 1 / int(part.partition("/")[2])
     return {
         "buildings": count,
         "seconds": round(seconds, 1),
         "cpu_seconds": round(used, 1),
         "buildings_per_cpu_second": round(share * count / used, 1),
-        # Kilobytes on Linux, bytes on macOS.
-        "peak_megabytes": round(peak / (2**20 if sys.platform == "darwin" else 1024)),
+        "peak_megabytes": peak_megabytes(),
     }
 
 

@@ -53,6 +53,7 @@ from benchmarks.hostile import (
     send,
 )
 from benchmarks.origin import Row, origin
+from benchmarks.peak import peak_megabytes
 from onesided.storage.atomic import read_json, write_json, write_text
 
 RESULT = REPOSITORY / "benchmarks" / "results" / "serve.json"
@@ -184,19 +185,12 @@ def serving(model: Path, *words: str, token: str = "") -> Iterator["subprocess.P
             server.wait(60)
 
 
-def peak_mb(server: "subprocess.Popen[bytes]") -> int:
-    """Return the most memory that a server had so far."""
-    status = Path(f"/proc/{server.pid}/status").read_text(encoding="utf-8")
-    peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return round(int(peak.split()[1]) / 1024)
-
-
 def measured(model: Path, engine: str, clients: int, image: bytes, seconds: float) -> Row:
     """Return requests per second, percentiles and memory of one server."""
     with serving(model) as server, ThreadPoolExecutor(clients) as pool:
         end = time.perf_counter() + seconds
         each = list(pool.map(lambda _: client(image, end), range(clients)))
-        peak = peak_mb(server)
+        peak = peak_megabytes(server.pid)
     times = np.array([one for found in each for one in found])
     row = {
         "engine": engine,
@@ -223,7 +217,10 @@ def attacked(model: Path, target: Target, examples: int) -> list[Row]:
         def finish(kind: str, found: Sequence[Found]) -> None:
             same = score_of(target) == before
             row = {"model": "images" if target.is_image else "rows", "kind": kind}
-            row |= counted(found) | {"peak_mb": peak_mb(server), "good_request_after": same}
+            row |= counted(found) | {
+                "peak_mb": peak_megabytes(server.pid),
+                "good_request_after": same,
+            }
             print(json.dumps(row), flush=True)
             rows.append(row)
 
