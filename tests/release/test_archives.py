@@ -1,3 +1,4 @@
+import re
 import tarfile
 import zipfile
 from importlib.util import find_spec
@@ -31,8 +32,10 @@ def test_wheel_and_archive_hold_what_they_should_and_nothing_else(
     for part in ("recipes/ncpu.toml", "presets/quick.toml", "run/templates/model.md", "py.typed"):
         assert f"onesided/{part}" in names
     assert "Author: The onesided developers" in told
-    for label in ("Source", "Issues", "Changelog", "Documentation"):
+    for label in ("Homepage", "Source", "Issues", "Changelog", "Documentation"):
         assert f"Project-URL: {label}, https://" in told
+    lost = [link for link in re.findall(r"\]\(([^)]+)\)", told) if not link.startswith("https:")]
+    assert not lost, "the page of an index has no files beside it"
 
 
 def test_a_file_that_a_wheel_lacks_is_named(tmp_path: Path) -> None:

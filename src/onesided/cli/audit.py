@@ -29,7 +29,8 @@ def audit(
     target: Annotated[
         str | None,
         typer.Option(
-            "--for", help="Figure to make precise: f1, precision, recall, positives or left."
+            "--for",
+            help="Figure to make precise: f1, precision, recall, positives or left; f1 by default.",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the draw.")] = None,

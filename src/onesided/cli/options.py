@@ -16,15 +16,20 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only, 
 Names = Annotated[bool, typer.Option("--quiet", "-q", help="Print names only, one per line.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of weights, batches and views.")]
 
-Positives = Annotated[Path | None, typer.Option("-p", "--positives", help="Folder of positives.")]
+Positives = Annotated[
+    Path | None,
+    typer.Option("-p", "--positives", help="Folder of positives, or .npy file of vectors."),
+]
 Unlabelled = Annotated[
-    Path | None, typer.Option("-u", "--unlabelled", help="Folder of the unlabelled pool.")
+    Path | None,
+    typer.Option("-u", "--unlabelled", help="Folder of the unlabelled pool, or .npy file."),
 ]
 Table = Annotated[
     Path | None,
     typer.Option(
         "--table",
-        help="CSV: label (positive, unlabelled, negative), and path, or columns to learn from.",
+        help="CSV or Parquet: label (positive, unlabelled, negative), and path, or columns to "
+        "learn from.",
     ),
 ]
 LargestImage = Annotated[

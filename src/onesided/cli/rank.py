@@ -17,12 +17,12 @@ def rank(
         Path,
         typer.Argument(
             metavar="ITEMS",
-            help="Folder of images or texts, or CSV file with paths or the columns of training.",
+            help="Folder of images or texts, or a table: paths, or the columns of training.",
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="CSV file to write.")] = Path(
-        "ranked.csv"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="CSV or Parquet file to write.")
+    ] = Path("ranked.csv"),
     top: Annotated[int | None, typer.Option("--top", min=1, help="Write only the N best.")] = None,
     page: Annotated[
         Path | None, typer.Option("--page", help="HTML file with thumbnails of the best.")

@@ -124,8 +124,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         method: Name of the method, see `onesided methods`.
-        preset: How much to spend: quick (minutes), standard (an hour), evening (one
-            or two) or paper.
+        preset: How much to spend: quick, standard, evening (with auto at most 2 minutes, 20
+            minutes, 2 hours) or paper.
         prior: Class prior: share of positives among the unlabelled, for methods that need it;
             "auto" estimates it.
         epochs: Passes over the data; None lets the preset choose.
