@@ -13,8 +13,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from tests.browser import opened
 from release.outside import REPOSITORY
+from tests.browser import opened
 
 PICTURE = REPOSITORY / "docs" / "images" / "report.png"
 HEIGHT, DESK, PHONE = 945, 1100, 390
