@@ -22,6 +22,7 @@ def test_the_recorded_figures_are_within_the_bound() -> None:
     assert highest_peak(rows) <= BOUND_MB
 
 
+@pytest.mark.slow
 def test_a_command_is_measured_in_a_process_of_its_own() -> None:
     # From a small process: a child's peak begins with what its parent holds when it forks.
     program = "import json; from benchmarks.folders import stage; " + (

@@ -121,6 +121,7 @@ def test_published_figures_are_percent_and_agree_with_each_other() -> None:
         assert 50 < figures["oa"][0] < 100
 
 
+@pytest.mark.slow
 def test_the_quick_study_runs_prints_its_table_and_writes_its_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -131,6 +131,7 @@ def test_every_unlabelled_item_is_in_the_ranked_list(told: tuple[Path, Outcome])
     assert len(lines) == 1 + sum(row[0] == "unlabelled" for row in mixed_rows(90))
 
 
+@pytest.mark.slow
 def test_the_settings_of_the_run_repeat_it_to_the_byte(
     told: tuple[Path, Outcome], tmp_path: Path
 ) -> None:
@@ -185,6 +186,7 @@ def test_bad_budgets_and_candidates_are_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_published_set_keeps_its_held_out_part_and_its_test(tmp_path: Path) -> None:
     outcome = call(
         *("fit", "--data", "toy-vectors", "-o", tmp_path / "run", "--quiet", "--allow-degenerate"),

@@ -118,6 +118,7 @@ def test_fit_finds_what_embed_computed(
     assert outcome.exit_code == 0, outcome.err
 
 
+@pytest.mark.slow
 def test_a_search_finds_what_embed_computed_by_default(
     shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

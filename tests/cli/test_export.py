@@ -56,6 +56,7 @@ def test_what_a_killed_export_left_is_removed_by_the_next(trained: Path, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "model.onnx"]
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_import_torch_ranks_as_the_run_does(
     exported: Path, trained: Path, data: Path, tmp_path: Path
 ) -> None:
@@ -83,6 +84,7 @@ def with_curve(run: Path, copy: Path) -> Path:
     return unlisted(copy)
 
 
+@pytest.mark.slow
 def test_probabilities_go_along_into_the_file_and_the_ranking(
     trained: Path, data: Path, tmp_path: Path
 ) -> None:

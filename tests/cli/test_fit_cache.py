@@ -74,6 +74,7 @@ def test_stopped_while_decoding_the_same_command_goes_on(
     assert (run / "scores.csv").read_bytes() == (trained / "scores.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_cache_keeps_features_of_published_data_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

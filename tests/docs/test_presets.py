@@ -12,8 +12,18 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_quickstart_lists_every_preset_with_its_summary() -> None:
-    rows = [f"| `{name}` | {read_preset(name).summary} |" for name in preset_files()]
-    assert "\n".join(rows) in (DOCS / "quickstart.md").read_text(encoding="utf-8")
+    page = (DOCS / "quickstart.md").read_text(encoding="utf-8")
+    for name in preset_files():
+        assert f"\n| `{name}` | {read_preset(name).summary} |" in page
+
+
+def test_the_quickstart_says_how_long_a_search_takes() -> None:
+    page = (DOCS / "quickstart.md").read_text(encoding="utf-8")
+    said = re.findall(r"^\| `(\w+)` \|.*\| (\d+) (minutes|hours) \|$", page, re.MULTILINE)
+    assert len(said) == 3
+    for name, number, unit in said:
+        minutes = int(number) * {"minutes": 1, "hours": 60}[unit]
+        assert read_preset(name).method["auto"]["minutes"] == minutes
 
 
 def test_help_lists_every_preset_with_its_summary() -> None:

@@ -135,6 +135,7 @@ def audited(seed: int, *, easy: float, size: int = 250) -> TypicalByAudit | None
     return compare_with_audit(labelled, scores, design, answers)
 
 
+@pytest.mark.slow
 def test_an_audit_rejects_a_typical_p_no_more_often_than_it_says() -> None:
     rejected = sum(found.rejected for seed in range(25) if (found := audited(seed, easy=0)))
     assert rejected <= 3

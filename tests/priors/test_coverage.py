@@ -27,6 +27,7 @@ def coverage(distance: float, problems: int = PROBLEMS) -> float:
     return held / problems
 
 
+@pytest.mark.slow
 def test_the_interval_of_bbe_holds_the_truth_where_its_assumption_holds() -> None:
     # BBE assumes scores above which there are only positives; three deviations give them.
     assert coverage(distance=3.0) >= 0.90

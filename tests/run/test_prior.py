@@ -54,6 +54,7 @@ def test_a_wrong_prior_gives_a_warning(split: PUSplit, wrong: float) -> None:
     assert any("The number given" in note and "KM2" in note for note in used.notes)
 
 
+@pytest.mark.slow
 def test_a_right_prior_gives_no_warning(split: PUSplit) -> None:
     assert find_prior(0.4, split, seed=0).notes == ()
 

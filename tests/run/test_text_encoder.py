@@ -69,6 +69,7 @@ def test_each_text_is_read_once_for_all_folds_and_runs(
     assert ranked is not None
 
 
+@pytest.mark.slow
 def test_a_saved_estimator_reads_new_texts_by_the_same_encoder(tmp_path: Path, name: str) -> None:
     labels, words = zip(*texts(), strict=True)
     settings = {**LINEAR, "data": {"text_encoder": name}}

@@ -73,6 +73,9 @@ def list_tables(
             print_table(_hours_by_scale(found))
         say(HOURS)
         if scale is None:
+            unknown = [name for name in _scales(found) if name not in _timed(found)]
+            if unknown:
+                say(f"Nothing was timed yet at {', '.join(unknown)}.")
             say("Cells and hours at one scale, a table in a line: --scale NAME.")
 
 
@@ -93,13 +96,22 @@ def _what_there_is(found: "list[Listed]", scale: str | None) -> "Table":
 
 
 def _hours_by_scale(found: "list[Listed]") -> "Table":
-    """Return the hours of each table at every scale; it fits into 80 columns."""
-    scales = list(found[0].cells) if found else []
+    """Return the hours of each table at every timed scale; it fits into 80 columns."""
+    scales = _timed(found)
     table = plain_table("hours", *(name.replace("-", "-\n") for name in scales), gap=1)
     for one in found:
         if any(one.cells.values()):
             table.add_row(f"{one.suite}/{one.name}", *(_hours(one, name) for name in scales))
     return table
+
+
+def _scales(found: "list[Listed]") -> list[str]:
+    return list(found[0].cells) if found else []
+
+
+def _timed(found: "list[Listed]") -> list[str]:
+    """Return the scales at which the hours of some table are known."""
+    return [name for name in _scales(found) if any(one.hours[name] is not None for one in found)]
 
 
 def plain_table(first: str, *others: str, gap: int = 2) -> "Table":
