@@ -13,7 +13,14 @@ from benchmarks.command import REPOSITORY
 from benchmarks.command import main as command
 from benchmarks.grid import Budget, Grid, entry
 from benchmarks.names import read_content
-from benchmarks.tables import finished, markdown, percents, spread, what_rows_lack
+from benchmarks.tables import (
+    degenerate_sentence,
+    finished,
+    markdown,
+    percents,
+    spread,
+    what_rows_lack,
+)
 from onesided.core.config import Settings, merge
 from onesided.methods import method_named
 from onesided.run.default_method import DEFAULT_METHOD
@@ -61,7 +68,13 @@ def write_readme(content: Mapping[str, object]) -> None:
     table = markdown(("test digits, %", "accuracy", "F1", "AUC", "seeds"), rows)
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     page = "docs/benchmarks/demo.md"
-    words = f"{what_rows_lack(runs)} Settings, machine and commit: [{page}]({page}).".strip()
+    useless = sum(degenerate_sentence(run) is not None for run in runs)
+    flagged = f"{useless} of the {len(runs)} runs were flagged as degenerate. " if useless else ""
+    words = (
+        f"{what_rows_lack(runs)} {flagged}With more time auto trains networks from scratch too, "
+        "which reach more here: [docs/results.md](docs/results.md). Settings, machine and commit: "
+        f"[{page}]({page})."
+    ).strip()
     text = f"\n{table}\n\n{words}\n\n"
     changed = MARKED.sub(lambda marks: marks[1] + text + marks[2], readme)
     write_text(REPOSITORY / "README.md", changed)

@@ -183,7 +183,7 @@ def went_wrong(runs: Iterable[Record]) -> str:
     for record in runs:
         if (problem := problem_of(record)) is not None:
             who = f"{record['data']}, {record['label']}, seed {record['seed']}"
-            sentence = record["failure"] or _degenerate(record) or ""
+            sentence = record["failure"] or degenerate_sentence(record) or ""
             lines.append(f"- {who}: **{problem}**. {' '.join(sentence.split())}".rstrip())
     listed = "\n".join(lines) or "Nothing: every run finished, and none is degenerate."
     return f"## What went wrong\n\n{listed}"
@@ -281,7 +281,7 @@ def problem_of(record: Record) -> str | None:
         return "not run"
     if record["status"] == "failed":
         return "failed"
-    return "degenerate" if _degenerate(record) else None
+    return "degenerate" if degenerate_sentence(record) else None
 
 
 def given(record: Record) -> str:
@@ -332,7 +332,7 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
-def _degenerate(record: Record) -> str | None:
+def degenerate_sentence(record: Record) -> str | None:
     result = record["result"]
     sentence: str | None = result["pu"]["degenerate"] if result and result["pu"] else None
     return sentence
