@@ -143,8 +143,9 @@ def run(
         str,
         typer.Option(
             "--scale",
-            help="paper, features, features-all, features-views, small (small-400, small-100 and "
-            "small-30: in so many epochs) or smoke; several as small-30,small-100 in this order.",
+            help="paper, features or features-all (with -early: in 100 or 30 epochs), "
+            "features-views, small (small-400, small-100 and small-30: in so many epochs) or "
+            "smoke; several as small-30,small-100 in this order.",
         ),
     ],
     root: Root = None,
