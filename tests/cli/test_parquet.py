@@ -157,6 +157,22 @@ def test_chunks_are_those_of_the_file_wherever_reading_begins(tmp_path: Path) ->
         np.testing.assert_array_equal(chunk.values, everything[start : start + 7])
 
 
+def test_rows_that_do_not_follow_each_other_are_read_alone(tmp_path: Path) -> None:
+    table = columns()
+    table["a"][60] = None
+    file = open_parquet(written(tmp_path / "items.parquet", table))
+    numbers = number_columns(file)
+    assert numbers is not None
+    rows = ParquetRows(file, numbers)
+    records = list(rows.records(tmp_path))
+    chunk = rows.read([records[row] for row in (3, 4, 41, 60, 89)])
+    expected = [[table[name][row] for name in "abc"] for row in (3, 4, 41, 89)]
+    np.testing.assert_array_equal(chunk.values, np.array(expected, np.float32))
+    assert list(chunk.reasons) == [3]
+    assert "row 61 holds a gap" in chunk.reasons[3]
+    assert len(rows.read([]).values) == 0
+
+
 def test_files_that_are_no_parquet_are_refused(run: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.parquet"
     bad.write_bytes(b"PAR1 nothing PAR1")
