@@ -1,6 +1,7 @@
 """Tables as Parquet files, in and out: the same models and rankings as from CSV."""
 
 import csv
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +172,17 @@ def test_rows_that_do_not_follow_each_other_are_read_alone(tmp_path: Path) -> No
     assert list(chunk.reasons) == [3]
     assert "row 61 holds a gap" in chunk.reasons[3]
     assert len(rows.read([]).values) == 0
+
+
+def test_a_missing_library_is_told_before_anything_is_scored(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = written(tmp_path / "items.csv", columns())
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    refused = call("rank", run, table, "-o", tmp_path / "ranked.parquet")
+    assert_refused(refused, "pip install 'onesided[parquet]'")
+    assert [path.name for path in tmp_path.iterdir()] == ["items.csv"]
 
 
 def test_files_that_are_no_parquet_are_refused(run: Path, tmp_path: Path) -> None:
