@@ -9,9 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from onesided.engine.exported import load_exported
+from onesided.jobs.export import _samples
+from onesided.run.opened import open_model
 from tests.cli.command import assert_refused, call, unlisted
 
 NAMES = ("model.onnx", "small.onnx")
@@ -152,6 +156,24 @@ def test_int8_tells_what_it_costs_and_nothing_else(
     entry = {one.key: one.value for one in onnx.load(path).metadata_props}["onesided"]
     assert json.loads(entry)["precision"] == "int8"
     assert "decisions; measured on items that did not calibrate it" in json.loads(entry)["notes"][0]
+
+
+@pytest.mark.parametrize("rows", [900, 3000])
+def test_int8_samples_lie_all_over_a_table_and_are_no_more_than_512(
+    rows: int, tmp_path: Path
+) -> None:
+    numbers = np.random.default_rng(0).standard_normal((rows, 2)).astype(np.float32)
+    labels = ["positive" if row % 9 == 0 else "unlabelled" for row in range(rows)]
+    table = pa.table({"a": numbers[:, 0], "b": numbers[:, 1], "label": labels})
+    items, run = tmp_path / "items.parquet", tmp_path / "run"
+    pq.write_table(table, items)
+    words = ("--method", "linear", "-q", "--allow-degenerate")
+    assert call("fit", "--table", items, "-o", run, *words).exit_code == 0
+    found = _samples(items, open_model(run))
+    assert found.shape == (512, 2)
+    places = [int(np.flatnonzero((numbers == one).all(axis=1))[0]) for one in found]
+    assert (places[0], places[-1]) == (0, rows - 1)
+    assert max(np.diff(places)) <= -(-rows // 511)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Tables as Parquet files, in and out: the same models and rankings as from CSV."""
 
 import csv
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +156,33 @@ def test_chunks_are_those_of_the_file_wherever_reading_begins(tmp_path: Path) ->
     for start in (0, 7, 14, 70, 3, 88):
         chunk = items.read(records[start : start + 7])
         np.testing.assert_array_equal(chunk.values, everything[start : start + 7])
+
+
+def test_rows_that_do_not_follow_each_other_are_read_alone(tmp_path: Path) -> None:
+    table = columns()
+    table["a"][60] = None
+    file = open_parquet(written(tmp_path / "items.parquet", table))
+    numbers = number_columns(file)
+    assert numbers is not None
+    rows = ParquetRows(file, numbers)
+    records = list(rows.records(tmp_path))
+    chunk = rows.read([records[row] for row in (3, 4, 41, 60, 89)])
+    expected = [[table[name][row] for name in "abc"] for row in (3, 4, 41, 89)]
+    np.testing.assert_array_equal(chunk.values, np.array(expected, np.float32))
+    assert list(chunk.reasons) == [3]
+    assert "row 61 holds a gap" in chunk.reasons[3]
+    assert len(rows.read([]).values) == 0
+
+
+def test_a_missing_library_is_told_before_anything_is_scored(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = written(tmp_path / "items.csv", columns())
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    refused = call("rank", run, table, "-o", tmp_path / "ranked.parquet")
+    assert_refused(refused, "pip install 'onesided[parquet]'")
+    assert [path.name for path in tmp_path.iterdir()] == ["items.csv"]
 
 
 def test_files_that_are_no_parquet_are_refused(run: Path, tmp_path: Path) -> None:

@@ -241,6 +241,22 @@ def test_trees_on_features_are_exported(tmp_path: Path) -> None:
     np.testing.assert_allclose(likely, CURVE.of(expected), atol=1e-4)
 
 
+def test_a_tie_of_the_votes_of_puet_stays_negative(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    rows = random.standard_normal((300, 4)).astype(np.float32)
+    facts = DataFacts(rows=300, labelled=100, sample_shape=(4,), prior=0.4)
+    backbone = build_backbone(BackboneConfig(name="mlp"), (4,), (0.0,) * 4, (1.0,) * 4)
+    puet = METHODS["puet"](trees=100).build(facts, backbone)  # type: ignore[call-arg]
+    puet.fit(rows, np.arange(300) < 100, random)  # type: ignore[operator]
+    model = Model(Predictor(puet, CPU, 0.5), described(Case("puet"), (4,)), "id")
+    exported = load_exported(written(model, tmp_path / "model.onnx"))
+    new = random.standard_normal((3000, 4)).astype(np.float32)
+    expected = puet.scores(new)  # type: ignore[operator]
+    assert (expected == 0.5).sum() > 10
+    np.testing.assert_array_equal(exported.scores(new), expected)
+    np.testing.assert_array_equal(exported.run(new, "decision"), expected > 0.5)
+
+
 def test_a_model_without_a_curve_has_no_probabilities(split: PUSplit, tmp_path: Path) -> None:
     model = Model(trained(Case("linear"), split), described(Case("linear"), (3, 8, 8)), "id")
     path = written(model, tmp_path / "model.onnx")

@@ -156,11 +156,13 @@ def test_a_token_is_asked_for_everywhere_but_at_health() -> None:
         missing = client.post("/score", json=body)
         assert missing.status_code == 401
         assert missing.headers["www-authenticate"] == "Bearer"
-        for wrong in (f"Bearer {TOKEN}x", TOKEN, "Bearer ", "Basic x"):
+        swapped = f"Bearer {TOKEN.swapcase()}"
+        for wrong in (f"Bearer {TOKEN}x", TOKEN, "Bearer ", f"Basic {TOKEN}", swapped):
             headers = {"authorization": wrong}
             assert client.post("/score", json=body, headers=headers).status_code == 401
-        right = {"authorization": f"Bearer {TOKEN}"}
-        assert client.post("/score", json=body, headers=right).status_code == 200
+        for scheme in ("Bearer", "bearer", "BEARER"):
+            right = {"authorization": f"{scheme} {TOKEN}"}
+            assert client.post("/score", json=body, headers=right).status_code == 200
 
 
 def test_another_sites_page_cannot_call_a_server_of_this_machine() -> None:

@@ -22,6 +22,17 @@ def test_a_missing_library_is_named_with_its_purpose_and_its_extra(
     )
 
 
+def test_a_folder_of_the_name_of_a_library_is_no_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ray").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    for _ in range(2):
+        with pytest.raises(MissingLibrary, match="the library ray, which is not installed"):
+            library("ray", "The engine ray")
+
+
 def test_every_extra_is_one_of_ours() -> None:
     project = Path(__file__).parents[2] / "pyproject.toml"
     ours = tomllib.loads(project.read_text())["project"]["optional-dependencies"]

@@ -104,6 +104,10 @@ class OnnxGraph:
         product = self.add("Mul", value, self.constant(slope))
         return self.add("Add", product, self.constant(intercept)) if intercept else product
 
+    def quotient(self, value: Value, divisor: float) -> Value:
+        """Add the value divided by a number."""
+        return self.add("Div", value, self.constant(divisor))
+
     def clip(self, value: Value, low: float, high: float) -> Value:
         """Add the value, at least `low` and at most `high`."""
         return self.add("Clip", value, self.constant(low), self.constant(high))

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args
@@ -161,8 +160,9 @@ def _samples(path: Path, model: Opened) -> np.ndarray:
     items = items_for(path, model)
     with TemporaryDirectory() as work:
         count = sum(1 for _ in items.records(Path(work)))
-        step = max(1, count // MOST_SAMPLES)
-        records = list(islice(items.records(Path(work)), 0, None, step))[:MOST_SAMPLES]
+        wanted = set(np.linspace(0, count - 1, min(count, MOST_SAMPLES)).astype(int).tolist())
+        numbered = enumerate(items.records(Path(work)))
+        records = [record for number, record in numbered if number in wanted]
     return items.read(records).values
 
 

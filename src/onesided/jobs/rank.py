@@ -13,6 +13,8 @@ from onesided.run.folder import MANIFEST, OURS, working_in
 from onesided.run.rank import Ranking, alarm_of, rank_items
 from onesided.run.ray_engine import engine_named
 from onesided.storage.names import printable
+from onesided.storage.optional import library
+from onesided.storage.parquet import is_parquet
 
 ON_PAGE = 64
 """Thumbnails on the page; they keep it below 3 MB."""
@@ -69,6 +71,8 @@ def rank(
         raise ConfigError("largest_image is not passed on to Ray's workers; leave one of them out.")
     for path, option in ((output, "-o"), (page, "--page")):
         _check_writable(path, option)
+    if is_parquet(output):
+        library("pyarrow.parquet", "Writing a Parquet file")  # now, not when all is scored
     with (
         _lock_run_of(output),
         monitor.phase("ranking") as phase,

@@ -29,6 +29,9 @@ class Graph(Protocol):
     def line(self, value: Value, slope: float, intercept: float) -> Value:
         """Add slope * value + intercept."""
 
+    def quotient(self, value: Value, divisor: float) -> Value:
+        """Add the value divided by a number, rounded once; `line` would round its inverse too."""
+
     def clip(self, value: Value, low: float, high: float) -> Value:
         """Add the value, at least `low` and at most `high`."""
 

@@ -127,10 +127,10 @@ class PUET:
     def express(self, graph: Graph, features: Value) -> Value:
         """Add the steps from samples to the share of votes."""
         forest = self._grown()
-        votes = forest.positive.astype(np.float64) / len(forest.roots)
-        votes[forest.feature != LEAF] = 0
+        votes = np.where(forest.feature == LEAF, forest.positive, 0).astype(np.float64)
         leaves = Leaves(forest.roots, forest.feature, forest.cut, forest.right, votes)
-        return graph.sum_of_leaves(features, leaves)
+        # Whole votes are added without rounding, also in single precision: a tie stays one.
+        return graph.quotient(graph.sum_of_leaves(features, leaves), len(forest.roots))
 
     def importances(self) -> Float64[np.ndarray, "d"]:
         """Return by how much the splits on each feature reduce the risk, per tree."""

@@ -251,8 +251,10 @@ class Service:
     def _check_token(self, request: Any) -> None:  # noqa: ANN401 - of a library
         if self.token is None or request.url.path == OPEN:
             return
-        given = request.headers.get("authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {self.token}".encode()):
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        # The scheme is a word in any case (RFC 9110, 11.1), the token is not.
+        right = hmac.compare_digest(given.encode(), self.token.encode())
+        if scheme.lower() != "bearer" or not right:
             raise Refused(401)
 
     async def _body(self, request: Any, take: Callable[[int], None]) -> bytes:  # noqa: ANN401

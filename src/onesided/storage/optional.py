@@ -38,7 +38,12 @@ def library(name: str, purpose: str) -> ModuleType:
         return loaded  # asked for several times for each of a million buildings
     package = name.partition(".")[0]
     try:
-        return importlib.import_module(name)
+        found = importlib.import_module(name)
+        if found.__spec__ is None or found.__spec__.origin is None:
+            # A folder of this name where Python looks, with nothing to import from.
+            del sys.modules[name]
+            raise ModuleNotFoundError(name=name)
+        return found
     except ImportError as error:
         missing = isinstance(error, ModuleNotFoundError) and error.name in (name, package)
         problem = "is not installed" if missing else f"cannot be loaded ({error})"

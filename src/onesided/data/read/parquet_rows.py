@@ -119,15 +119,16 @@ class ParquetRows:
                 number += 1
 
     def read(self, records: Sequence[bytes]) -> ItemChunk:
-        """Return the numbers of consecutive rows; one with a gap or a short list is unreadable."""
-        ((first,), (last,)) = (
-            _ROW.unpack(record.partition(b"\0")[2][: _ROW.size])
-            for record in (records[0], records[-1])
-        )
-        values = self._rows(first, last + 1)
+        """Return the numbers of some rows; one with a gap or a short list is unreadable."""
+        places = [record.partition(b"\0")[2][: _ROW.size] for record in records]
+        rows = np.array([_ROW.unpack(place)[0] for place in places], np.int64)
+        runs = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1) if len(rows) else []
+        width = sum(column.width for column in self.columns)
+        parts = [self._rows(int(run[0]), int(run[-1]) + 1) for run in runs]
+        values = np.concatenate([np.empty((0, width), np.float32), *parts])
         sound = np.isfinite(values).all(axis=1)
         reasons = {
-            int(index): f"cannot be used: row {first + index + 1} holds a gap, a list of another "
+            int(index): f"cannot be used: row {rows[index] + 1} holds a gap, a list of another "
             "length, or a number beyond 3.4e38"
             for index in np.flatnonzero(~sound)
         }
