@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyogrio  # type: ignore[import-untyped, unused-ignore]
 import pytest
+import shapely  # type: ignore[import-untyped, unused-ignore]
 from PIL import Image
 
 from onesided.geo.input.vector import read_layer
@@ -100,6 +101,31 @@ def test_the_page_shows_every_building_with_the_scores_of_the_files(trained: Pat
     for name, (score, rank) in expected.items():
         assert found[name] == (pytest.approx(score), rank)
     assert all(page["rings"]), "every building has a shape"
+
+
+def test_the_page_of_a_region_has_the_attributes_of_its_buildings(
+    scene: FakeScene, trained: Path, tmp_path: Path
+) -> None:
+    layer, path = read_layer(scene.gpkg), tmp_path / "described.gpkg"
+    uses = np.array([f"use {number % 7}" for number in range(COUNT)], object)
+    pyogrio.raw.write(
+        path,
+        geometry=shapely.to_wkb(layer.geometries),
+        field_data=[layer.columns["id"], uses],
+        fields=["id", "use"],
+        geometry_type="Polygon",
+        crs="EPSG:32615",
+    )
+    outcome = call("map", "--image", scene.post, "--footprints", path, "--region", "--quiet",
+                   "--model", trained / "damage-run", "-o", tmp_path / "m.gpkg",
+                   "--allow-degenerate")  # fmt: skip
+    assert outcome.exit_code == 0, outcome.err
+    page = page_data(tmp_path / "map.html")
+    (column,) = page["attributes"]
+    assert column["name"] == "use"
+    told = [column["texts"][at] for at in column["place"]]
+    expected = dict(zip(layer.columns["id"], uses, strict=True))
+    assert dict(zip(page["names"], told, strict=True)) == expected
 
 
 def test_the_page_has_the_image_beside_it_and_pictures_of_buildings_inside(trained: Path) -> None:

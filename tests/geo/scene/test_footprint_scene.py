@@ -185,8 +185,13 @@ def test_a_turned_image_is_shown_with_north_up(tmp_path: Path) -> None:
     assert chip[0, 0].max() < 50 < 150 < chip[0, -1].min()
 
 
-def test_small_and_half_seen_footprints_are_told(tmp_path: Path) -> None:
-    path = write_tiff(tmp_path / "post.tif", noise(1, height=100, width=100))
+SOUTH_UP = (1, 0, WEST, 0, 1, NORTH - 100)
+QUARTER_TURN = (0, 1, WEST, -1, 0, NORTH)
+
+
+@pytest.mark.parametrize("place", [(1, 0, WEST, 0, -1, NORTH), SOUTH_UP, QUARTER_TURN])
+def test_small_and_half_seen_footprints_are_told(tmp_path: Path, place: tuple[float, ...]) -> None:
+    path = write_tiff(tmp_path / "post.tif", noise(1, height=100, width=100), transform=place)
     with ExitStack() as stack:
         scene = opened(stack, houses((10, 10, 12, 12), (92, 20, 102, 30), (40, 40, 60, 60)), path)
         small, partly = size_warnings(scene)

@@ -63,7 +63,10 @@ class MapFiles:
         """Return the paths, or refuse a file that cannot be written."""
         ending = output.suffix.lower()
         if ending not in (".gpkg", ".geojson"):
-            raise ConfigError(f"-o takes a file that ends in .gpkg or .geojson; got {output}.")
+            raise ConfigError(
+                "-o takes a file that ends in .gpkg or .geojson, and from footprints also "
+                f"in .parquet or .fgb; got {output}."
+            )
         files = cls(
             geopackage=output if ending == ".gpkg" else None,
             geojson=output if ending == ".geojson" else output.with_suffix(".geojson"),

@@ -1,7 +1,7 @@
 """What the map page shows: shapes in degrees, the images below them, pictures of buildings."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -79,7 +79,10 @@ def map_page(
         files=files,
         facts=facts_of(summary),
         warnings=(*warnings, *shortage(files, most_megabytes)),
-        attributes=_attributes(table),
+        attributes=described(
+            table.buildings.names,
+            {name: values.tolist() for name, values in table.buildings.columns.items()},
+        ),
         basemap=basemap,
     )
 
@@ -125,13 +128,14 @@ def fitting_chips(
     return ChipFiles(values, np.sort(rows[order]), after_from)
 
 
-def _attributes(table: MapTable) -> dict[str, Sequence[object]]:
+def described(
+    names: Sequence[str], columns: Mapping[str, Sequence[object]]
+) -> dict[str, Sequence[object]]:
     """Return the columns of the footprints but the one that names buildings."""
-    names = table.buildings.names
     return {
-        column: values.tolist()
-        for column, values in table.buildings.columns.items()
-        if tuple(map(id_text, values)) != names
+        column: values
+        for column, values in columns.items()
+        if tuple(map(id_text, values)) != tuple(names)
     }
 
 

@@ -11,9 +11,11 @@ from jaxtyping import Bool
 from onesided.geo.input.coordinates import WGS84, converted, system
 from onesided.geo.output.basemap import Basemap
 from onesided.geo.output.page import MapItem, MapPage
+from onesided.geo.output.page_attributes import MOST_COLUMNS
 from onesided.geo.output.page_content import (
     PICTURE_QUALITY,
     base_picture,
+    described,
     facts_of,
     pictured_rows,
     rings_of,
@@ -73,6 +75,7 @@ def region_page(
         files=files,
         facts=facts_of(summary),
         warnings=(*told, *shortage(files, images.megabytes)),
+        attributes=described(shown.names, shown.columns),
         basemap=basemap,
     )
 
@@ -99,6 +102,10 @@ class _Shown:
         self.division, self.decided, self.images, self.shown = division, decided, images, shown
         self.pictured = self._chosen(1) if images.images else np.zeros(len(shown), bool)
         self.numbers, self.pieces = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        self.names: list[str] = []
+        self.columns: dict[str, list[object]] = {
+            name: [] for name in division.columns[:MOST_COLUMNS]
+        }
         self.rows, self.boxes = [np.zeros(0, np.int64)], [np.zeros((0, 4))]
 
     def _chosen(self, times: int) -> Bool[np.ndarray, "n"]:
@@ -111,10 +118,13 @@ class _Shown:
 
     def items(self, number: int) -> list[MapItem]:
         """Return the buildings of a piece that the page shows."""
-        piece = self.division.read(number)
+        piece = self.division.read(number, attributes=True)
         inside = np.flatnonzero(self.shown[piece.numbers])
         buildings = piece.buildings
         shapes = converted(buildings.geometries[inside], buildings.system, system(WGS84))
+        self.names += [buildings.names[row] for row in inside.tolist()]
+        for name, values in self.columns.items():
+            values += buildings.columns[name][inside].tolist()
         self.numbers.append(piece.numbers[inside])
         self.pieces.append(np.full(len(inside), number))
         self.rows.append(inside)

@@ -93,8 +93,8 @@ class OutlinedImage:
             window = building_window(outline, margin=margin)
         except BadPolygon as error:
             return f"its outline {error.reason}"
-        own, corners = self._box(outline.bounds), self._corners(window)
-        shown = self._box(window)
+        own, corners = self.box(outline.bounds), self._corners(window)
+        shown = self.box(window)
         inner, inside = inner_window(shown, self.image), inner_window(own, self.image)
         # Only the building itself counts here; its surroundings may end at the border.
         share = share_inside(own, height=self.image.height, width=self.image.width)
@@ -126,7 +126,7 @@ class OutlinedImage:
         corners = np.array([[left, top], [right, top], [left, bottom]])
         return corners if self.place is None else self.place(corners)
 
-    def _box(self, window: Window) -> Window:
+    def box(self, window: Window) -> Window:
         """Return the upright rectangle in pixels of the image around a window of the grid."""
         if self.place is None:
             return window
@@ -283,8 +283,9 @@ def size_warnings(scene: FootprintScene) -> tuple[str, ...]:
     small = int((np.maximum(wide, high) < FEW_PIXELS).sum())
     partly = 0
     name, image = last.image.path.name, last.image
-    for box in boxes[known] if last.place is None else ():
-        if box[0] < box[2] and box[1] < box[3]:
+    for left, top, right, bottom in boxes[known].tolist():
+        if left < right and top < bottom:
+            box = last.box((left, top, right, bottom))
             partly += SHOWN <= share_inside(box, height=image.height, width=image.width) < 1
     warnings = []
     if small:
