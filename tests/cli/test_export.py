@@ -52,6 +52,15 @@ def exported(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("missing", ["onnx", "onnxruntime"])
+def test_what_an_export_needs_is_asked_for_before_it_begins(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    outcome = call("export", tmp_path, "-o", tmp_path / "model.onnx")
+    assert_refused(outcome, f"Exporting a model takes the library {missing}", "onesided[export]")
+
+
 def test_what_a_killed_export_left_is_removed_by_the_next(trained: Path, tmp_path: Path) -> None:
     left, other = tmp_path / ".model.onnx.4711.part", tmp_path / ".else.onnx.4711.part"
     for path in (left, other):

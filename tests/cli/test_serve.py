@@ -12,13 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import call
+from tests.cli.command import assert_refused, call
 
 
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
+
+
+@pytest.mark.parametrize("missing", ["prometheus_client", "starlette", "uvicorn"])
+def test_what_a_server_needs_is_asked_for_before_it_begins(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    outcome = call("serve", tmp_path)
+    assert_refused(outcome, f"Serving a model takes the library {missing}", "onesided[serve]")
 
 
 def test_a_served_run_gives_the_scores_of_rank(trained: Path, data: Path, tmp_path: Path) -> None:

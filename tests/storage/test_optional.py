@@ -22,6 +22,14 @@ def test_a_missing_library_is_named_with_its_purpose_and_its_extra(
     )
 
 
+def test_a_purpose_names_its_own_extra_where_several_install_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(MissingLibrary, match="Install the extra `serve`"):
+        library("uvicorn", "Serving a model", extra="serve")
+
+
 def test_a_folder_of_the_name_of_a_library_is_no_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,8 @@ def export(
     """
     run, output, monitor = Path(run), Path(output), monitor or Monitor()
     _check(output, format, int8=int8, sample=sample, deepness=deepness, resolution=resolution)
+    for name in ("onnx", "onnxruntime") if format == "onnx" else ():
+        library(name, "Exporting a model", extra="export")
     if not run.is_dir():
         raise DataNotFound(
             f"There is no run folder {run}. Give the folder that onesided fit wrote with -o."

@@ -63,9 +63,9 @@ def serve(
             f"{SHORTEST_TOKEN} characters or more into a file and give --token-file, or set "
             f"{TOKEN}."
         )
-    # First the library that only this extra installs, so that its name is the one in the message.
-    library("prometheus_client", "Serving a model")
-    uvicorn = library("uvicorn", "Serving a model")
+    for name in ("prometheus_client", "starlette"):  # before a port is taken and a model opened
+        library(name, "Serving a model", extra="serve")
+    uvicorn = library("uvicorn", "Serving a model", extra="serve")
     sockets = bound_to(host, port)
     model = open_model(Path(run))
     limits = Limits(bytes=int(largest_mb * 1e6), seconds=seconds, batch=batch)

@@ -28,10 +28,11 @@ EXTRAS = {
 """Library to the extra of this package that installs it; others belong to every installation."""
 
 
-def library(name: str, purpose: str) -> ModuleType:
+def library(name: str, purpose: str, *, extra: str | None = None) -> ModuleType:
     """Return an optional library such as `rasterio.warp`, or raise how to install it.
 
-    `purpose` starts that sentence, for example `Reading a GeoTIFF`.
+    `purpose` starts that sentence, for example `Reading a GeoTIFF`. `extra` is named where several
+    extras install the library, and this purpose needs all of one.
     """
     loaded = sys.modules.get(name)
     if loaded is not None:
@@ -48,5 +49,5 @@ def library(name: str, purpose: str) -> ModuleType:
         missing = isinstance(error, ModuleNotFoundError) and error.name in (name, package)
         problem = "is not installed" if missing else f"cannot be loaded ({error})"
         raise MissingLibrary(
-            f"{purpose} takes the library {package}, which {problem}.", EXTRAS.get(package)
+            f"{purpose} takes the library {package}, which {problem}.", extra or EXTRAS.get(package)
         ) from error
