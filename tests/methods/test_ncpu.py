@@ -167,6 +167,22 @@ def test_a_smaller_budget_keeps_the_number_of_half_lives(epochs: int, momentum: 
 
 def test_the_paper_budget_changes_nothing() -> None:
     assert NcPUConfig().for_budget(1300) == NcPUConfig()
+    assert NcPUConfig().for_features(1300) == NcPUConfig()
+
+
+@pytest.mark.parametrize(
+    ("epochs", "warmup", "momentum"),
+    [(400, 5, 0.8), (100, 5, 0.8), (40, 2, 0.7213), (4, 1, 0.0381)],
+)
+def test_on_frozen_features_votes_count_early_in_a_short_run(
+    epochs: int, warmup: int, momentum: float
+) -> None:
+    short = NcPUConfig().for_features(epochs)
+    assert short.warmup_epochs == warmup
+    assert short.target_momentum == pytest.approx(momentum, abs=1e-4)
+    pace = ("warmup_epochs", "target_momentum")
+    others = NcPUConfig().model_dump(exclude=set(pace))
+    assert short.model_dump(exclude=set(pace)) == others, "the mathematics stay"
 
 
 def test_an_unknown_switch_names_the_nearest_one() -> None:

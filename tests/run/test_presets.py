@@ -160,6 +160,20 @@ def test_the_papers_preset_is_compressed_into_fewer_epochs(
     assert method["variant"] == "paper"
 
 
+@pytest.mark.parametrize("preset", ["paper", "quick"])
+def test_votes_of_a_short_run_count_early_on_frozen_features(preset: str) -> None:
+    given = {
+        "data": {"name": "cifar10"},
+        "method": {"name": "ncpu"},
+        "train": {"epochs": 40},
+        "backbone": {"name": "efficientnet_lite0", "freeze": True},
+    }
+    method = plan_run(given, preset).for_amount(Amount(41_000, 1_000)).method.model_dump()
+    assert method["warmup_epochs"] == 2
+    learning = plan_run({**given, "backbone": {}}, "paper").checked.method.model_dump()
+    assert learning["warmup_epochs"] == 12
+
+
 def test_what_was_asked_for_is_not_compressed() -> None:
     given = {
         "data": {"name": "cifar10"},

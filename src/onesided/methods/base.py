@@ -258,6 +258,10 @@ class MethodConfig(Config):
         """Return settings for a run of this many epochs. Default: unchanged."""
         return self
 
+    def for_features(self, epochs: int) -> "MethodConfig":
+        """Return the same for a head on features of a frozen backbone. Default: no difference."""
+        return self.for_budget(epochs)
+
     def notice(self, epochs: int) -> str | None:
         """Return what a person should know about a run of this many epochs. Default: nothing."""
         return None

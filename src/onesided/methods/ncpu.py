@@ -17,7 +17,7 @@ The paper numbers the classes 0 = positive, 1 = negative; here POSITIVE = 1, NEG
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -43,6 +43,10 @@ from onesided.nets.standardise import Backbone
 from onesided.state.prototypes import Prototypes
 from onesided.state.pseudo_targets import PseudoTargets
 from onesided.state.threshold import SelfAdaptiveThreshold
+
+EARLY, EARLIEST, QUICK = 5, 0.05, 0.8
+"""On frozen features: passes before votes count, at most this share of a run; and beta, with which
+four votes in a row turn a target."""
 
 
 class NcPUConfig(DisambiguationConfig):
@@ -107,6 +111,21 @@ class NcPUConfig(DisambiguationConfig):
     def build(self, facts: DataFacts, backbone: Backbone) -> "NcPU":
         """Return an untrained NcPU."""
         return NcPU(self, facts, backbone)
+
+    def for_features(self, epochs: int) -> Self:
+        """Return a pace at which votes count before a head has learned U by heart.
+
+        Frozen features have formed, so nothing needs a long warm-up; and what is learned by heart
+        the gate holds at negative for good (table `ncpu/pace` of `onesided bench`).
+        """
+        short = self.for_budget(epochs)
+        if short == self:
+            return self
+        pace = {
+            "warmup_epochs": min(short.warmup_epochs, EARLY, max(1, round(EARLIEST * epochs))),
+            "target_momentum": min(short.target_momentum, QUICK),
+        }
+        return short.model_copy(update=pace)
 
     def notice(self, epochs: int) -> str | None:
         """Tell that a short run changes the pace and nothing else."""
