@@ -30,6 +30,7 @@ let [filter, list, card] = [null, null, null];
 let painter = null;
 const ground = new Ground(camera, () => painter && redraw());
 painter = new Painter(canvas, items, tree, camera, ground);
+ground.selectedSpan = () => (painter.selected < 0 ? null : painter.span(painter.selected));
 const scored = painter.order.subarray(painter.firstScored);
 const review = new Review(items, kept, answersChanged);
 painter.marks = review.marks;
