@@ -1,4 +1,5 @@
 import csv
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -153,9 +154,67 @@ def test_the_list_shows_the_doubtful_ones_too(shown: Map) -> None:
 def test_search_finds_by_a_part_of_the_name(shown: Map) -> None:
     shown.press("/")
     shown.press("G-0012")
-    assert shown.names() == [f"building-0012{digit}" for digit in range(10)]
+    found = highest_first(item for item in TOWN if "g-0012" in item.name)
+    assert shown.names() == [item.name for item in found]
     shown.press(Keys.ENTER)
-    assert shown.selected() == "building-00120"
+    assert shown.selected() == found[0].name
+
+
+def highest_first(items: Iterable[MapItem]) -> list[MapItem]:
+    return sorted(items, key=lambda item: -(item.score or 0))
+
+
+def test_what_was_searched_is_in_the_order_of_the_box(shown: Map) -> None:
+    answered = shown.names()[:2]
+    for row in range(2):
+        shown.rows()[row].click()
+        shown.press("2")
+    shown.element("search").send_keys("g-0")
+    shown.settle()
+    skipped = [item for item in TOWN if item.score is None]
+    scored = [item for item in TOWN if item.score is not None]
+    marked = [item for item in scored if item.role == "positive"]
+    below = [item for item in scored if (item.score or 0) <= 0.5]
+    for box, first in {
+        "called": highest_first(scored),
+        "borderline": sorted(scored, key=lambda item: abs((item.score or 0) - 0.5)),
+        "below": highest_first(below),
+        "doubted": highest_first(marked)[::-1],
+        "checked": [item for name in reversed(answered) for item in OPEN if item.name == name],
+        "skipped": skipped,
+    }.items():
+        shown.element("list-kind").find_element(By.CSS_SELECTOR, f"[value={box}]").click()
+        named = [item.name for item in first]
+        others = [item.name for item in highest_first(scored) if item.name not in named]
+        last = [item.name for item in skipped if item.name not in named]
+        assert names_of_all_pages(shown) == [*named, *others, *last], box
+        assert shown.text("list-count") == "400"
+
+
+def names_of_all_pages(page: Map) -> list[str]:
+    script = """
+    const names = [];
+    for (;;) {
+      for (const name of document.querySelectorAll("#list .name")) names.push(name.textContent);
+      if (document.getElementById("page-on").disabled) return names;
+      document.getElementById("page-on").click();
+    }
+    """
+    return [str(name) for name in page.run(script)]
+
+
+def test_after_the_last_checked_of_a_search_comes_the_next(shown: Map) -> None:
+    shown.element("search").send_keys("g-0012")
+    shown.settle()
+    names = shown.names()
+    shown.element("list-kind").find_element(By.CSS_SELECTOR, "[value=checked]").click()
+    for place in (2, 4):
+        shown.rows()[[name == names[place] for name in shown.names()].index(True)].click()
+        shown.press("1")
+    assert shown.names() == [names[place] for place in (4, 2, 0, 1, 3, 5, 6, 7, 8, 9)]
+    shown.element("next").click()
+    shown.settle()
+    assert shown.selected() == names[0]
 
 
 def test_answers_are_saved_with_their_time(empty: Map, tmp_path: Path) -> None:

@@ -158,6 +158,48 @@ def test_answers_and_threshold_survive_a_crash(page: Map, tmp_path: Path) -> Non
     assert "1 damaged, 0 not damaged, 0 unsure, 1 skipped" in page.text("review")
 
 
+def reviewers(page: Map) -> dict[str, str]:
+    lines = str(page.run("return onesidedMap.csv()")).splitlines(keepends=True)
+    return {row[0]: row[2] for row in list(csv.reader(lines))[1:]}
+
+
+def test_a_name_typed_later_is_put_on_answers_given_before(page: Map, tmp_path: Path) -> None:
+    text = "id,answer,reviewer\nlater,positive,Ben\nplain;,negative,\n"
+    load(page, text, tmp_path)
+    mark(page, "12")
+    page.element("export").click()
+    page.element("reviewer").send_keys("Anna", Keys.TAB)
+    expected = {"later": "Ben", "plain;": "", "'" + NAMES[0]: "Anna", NAMES[1]: "Anna"}
+    assert reviewers(page) == expected
+    assert page.text("loaded") == "This name is now on 2 answers given before."
+    assert page.run("return onesidedMap.geojson()").count('"reviewer":"Anna"') == 2
+    field = page.element("reviewer")
+    field.clear()
+    field.send_keys("Carl", Keys.TAB)
+    assert reviewers(page) == expected, "an answer keeps the name it has"
+    page.show(page_of(ITEMS), tmp_path / "map.html")
+    assert reviewers(page) == expected
+    field = page.element("reviewer")
+    field.clear()
+    field.send_keys("Dora", Keys.TAB)
+    assert reviewers(page) == expected, "the page still knows which ones are from a file"
+
+
+def test_a_name_typed_in_a_later_window_counts_too(page: Map, tmp_path: Path) -> None:
+    mark(page, "1")
+    page.show(page_of(ITEMS), tmp_path / "map.html")
+    page.element("reviewer").send_keys("Anna", Keys.TAB)
+    assert list(reviewers(page).values()) == ["Anna"]
+
+
+def test_a_name_typed_later_is_put_on_added_buildings(page: Map, tmp_path: Path) -> None:
+    page.run("document.getElementById('map').focus()")
+    page.press("n", Keys.ENTER, "f")
+    page.element("reviewer").send_keys("Anna", Keys.TAB)
+    page.show(page_of(ITEMS), tmp_path / "map.html")
+    assert '"reviewer":"Anna"' in page.run("return onesidedMap.geojson()")
+
+
 def test_another_place_does_not_see_these_answers(page: Map, tmp_path: Path) -> None:
     mark(page, "1")
     page.show(page_of(ITEMS[1:]), tmp_path / "elsewhere.html")

@@ -16,11 +16,11 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from onesided.geo.input.footprints import read_footprints
 from onesided.geo.input.vector import read_layer
-from onesided.geo.output.page import MapItem, MapPage, render
+from onesided.geo.output.page import MapItem, MapPage, render, write_map
 from onesided.geo.output.page_content import map_page
 from onesided.geo.output.summary import summarise
 from onesided.geo.scene.footprint_scene import open_scene
-from tests.browser import complaints
+from tests.browser import complaints, opened
 from tests.geo.fake_town import page_of, rectangle, town
 from tests.geo.map_browser import OPEN, TOWN, Map, middle_of
 from tests.geo.maps import chips, houses, table
@@ -50,14 +50,14 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MapPage]:
     buildings = replace(buildings, geometries=moved)
     drawn = table(buildings)
     with ExitStack() as stack:
-        opened = open_scene(stack, buildings, [folder / "pre.tif", folder / "post.tif"])
+        scene = open_scene(stack, buildings, [folder / "pre.tif", folder / "post.tif"])
         yield map_page(
             drawn,
             chips(20, 6),
             summarise(drawn),
             title="damage",
             after_from=3,
-            images=opened.images,
+            images=scene.images,
         )
 
 
@@ -122,6 +122,47 @@ def test_before_and_after_by_button_key_and_swipe(place: Map, seen: MapPage) -> 
     place.settle()
     assert beside(place, 60)[0] > beside(place, 60)[2]
     assert curtain.get_attribute("aria-valuenow") == "100"
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1400, 900)])
+def test_the_curtain_starts_beside_the_selected_building(
+    seen: MapPage, tmp_path: Path, width: int, height: int
+) -> None:
+    write_map(seen, tmp_path / "map.html")
+    with opened(tmp_path / "map.html", width=width, height=height) as chrome:
+        page = Map(chrome)
+        page.settle()
+        page.press("s")
+        frame, start = page.element("map").rect, curtain_span(page).mean()
+        page.press("s", "j")
+        page.settle()
+        first = next(item for item in seen.items if item.name == page.selected())
+        page.press("s")
+        assert not touches(curtain_span(page), page, first), "where the list puts a building"
+        page.press("s", Keys.ESCAPE)
+        item = seen.items[10]
+        longitude, latitude = middle_of(item)
+        metres = (start - frame["x"] - frame["width"] / 2) * 0.2
+        shift = metres / (111_320 * np.cos(np.radians(latitude)))
+        page.run("onesidedMap.moveTo(...arguments)", longitude - shift, latitude, 0.2)
+        page.settle()
+        assert page.place(item)[0] == pytest.approx(start, abs=1)
+        page.click(*page.place(item))
+        assert page.selected() == item.name
+        page.press("s")
+        assert not touches(curtain_span(page), page, item), "one that lies where it would start"
+
+
+def curtain_span(page: Map) -> np.ndarray:
+    handle = page.element("curtain").rect
+    return np.array([handle["x"], handle["x"] + handle["width"]])
+
+
+def touches(span: np.ndarray, page: Map, item: MapItem) -> bool:
+    across = page.project_all(
+        [(east, north) for east, north in np.asarray(item.rings[0]).tolist()]
+    )[:, 0]
+    return bool(across.min() <= span[1] and span[0] <= across.max())
 
 
 def test_every_building_has_a_picture_with_its_surroundings(place: Map, seen: MapPage) -> None:

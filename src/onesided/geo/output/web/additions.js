@@ -8,6 +8,7 @@ class Additions {
     byId("add").addEventListener("click", () => (this.corners ? this.stop() : this.start()));
     byId("add-finish").addEventListener("click", () => this.finish());
     byId("add-cancel").addEventListener("click", () => this.stop());
+    review.reviewer.addEventListener("change", () => this.sign());
     this.show();
   }
 
@@ -46,17 +47,25 @@ class Additions {
     let number = this.buildings.size + 1;
     while (this.buildings.has(`new-${number}`)) number++;
     const building = { corners: this.corners, mark: "damaged", reviewer: this.review.reviewer.value.trim(), time: now() };
-    this.buildings.set(`new-${number}`, building);
-    this.kept.put(`building/new-${number}`, building);
+    this.keep(`new-${number}`, building);
     byId("status").textContent = `new-${number} added as damaged`;
     this.stop();
   }
 
   change(name, mark) {
-    const building = this.buildings.get(name);
-    Object.assign(building, { mark, reviewer: this.review.reviewer.value.trim(), time: now() });
-    this.kept.put(`building/${name}`, building);
+    this.keep(name, { ...this.buildings.get(name), mark, reviewer: this.review.reviewer.value.trim(), time: now() });
     this.show();
+  }
+
+  // A name that is typed after a building was added is put on it.
+  sign() {
+    const reviewer = this.review.reviewer.value.trim();
+    for (const [name, building] of this.buildings) if (!building.reviewer) this.keep(name, { ...building, reviewer });
+  }
+
+  keep(name, building) {
+    this.buildings.set(name, building);
+    this.kept.put(`building/${name}`, building);
   }
 
   remove(name) {

@@ -2,6 +2,10 @@
 // with a curtain between them, a map from the network, or nothing.
 
 const CURTAIN_STEP = 0.02;
+const CURTAIN_PIXELS = 48; // what takes the finger
+// Shares of the map's width at which the curtain may start. On a phone the middle is where the list
+// puts a building; on wider screens the card shifts that place to the right and covers the left.
+const [CURTAIN_STARTS, CURTAIN_STARTS_NARROW] = [[0.5, 0.75], [0.25, 0.75]];
 const MOST_BASEMAP_TILES = 200;
 
 class Ground {
@@ -9,6 +13,8 @@ class Ground {
     Object.assign(this, { camera, changed });
     this.mode = "after";
     this.split = 0.5;
+    this.moved = false; // the curtain, by a person
+    this.selectedSpan = () => null; // of the map's width, in pixels
     this.visible = true;
     this.basemap = null;
     const files = data.files && new Files(data.files.folder, () => this.tellMissing());
@@ -114,6 +120,7 @@ class Ground {
   }
 
   setSplit(share) {
+    this.moved = true;
     this.split = Math.max(0, Math.min(1, share));
     this.showMode();
   }
@@ -121,8 +128,18 @@ class Ground {
   setMode(mode) {
     if (byId("compare").hidden) return;
     this.mode = mode;
+    if (mode === "swipe" && !this.moved) this.split = this.curtainStart();
     this.showMode();
     byId("status").textContent = { after: "After the event", before: "Before the event", swipe: "Before on the left, after on the right" }[mode];
+  }
+
+  // Where the curtain leaves the selected building in sight, if there is such a place.
+  curtainStart() {
+    const { width } = this.camera;
+    const starts = width > 700 ? CURTAIN_STARTS : CURTAIN_STARTS_NARROW;
+    const [left, right] = this.selectedSpan() ?? [Infinity, -Infinity];
+    const clear = (share) => Math.max(left - share * width, share * width - right) > CURTAIN_PIXELS / 2;
+    return starts.find(clear) ?? starts[0];
   }
 
   // Before and after in turn.

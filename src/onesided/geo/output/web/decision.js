@@ -72,23 +72,12 @@ class Decision {
     this.set(place < 0 ? this.low : this.openScores[place]);
   }
 
-  // Index of the first of the sorted scores that is greater than the threshold.
-  static firstAbove(scores, threshold) {
-    let [start, end] = [0, scores.length];
-    while (start < end) {
-      const middle = (start + end) >> 1;
-      if (scores[middle] > threshold) end = middle;
-      else start = middle + 1;
-    }
-    return start;
-  }
-
   firstCalled() {
-    return Decision.firstAbove(this.scores, this.threshold);
+    return firstPlace(this.scores.length, (place) => this.scores[place] > this.threshold);
   }
 
   firstOpenCalled() {
-    return Decision.firstAbove(this.openScores, this.threshold);
+    return firstPlace(this.openScores.length, (place) => this.openScores[place] > this.threshold);
   }
 
   called(item) {

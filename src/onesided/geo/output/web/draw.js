@@ -108,6 +108,12 @@ class Painter {
     return [x, camera.screenY((north + south) / 2) - height / 2, width, height];
   }
 
+  // From where to where a building is across the screen.
+  span(item) {
+    const [x, , width] = this.square(item, SMALLEST);
+    return [x, x + width];
+  }
+
   sizeOnScreen(item) {
     const { boxes } = this.items;
     const box = 4 * item;

@@ -6,9 +6,11 @@ const CHECK_EVERY = 512; // buildings between two looks at the clock
 const MOST_CHOICES = 100; // different texts of an attribute that are offered as a list
 
 class Filter {
-  constructor(items, review, camera, changed) {
-    Object.assign(this, { items, review, camera, changed });
+  // `order`: all buildings, those without a score first, then the lowest first.
+  constructor(items, order, review, camera, changed) {
+    Object.assign(this, { items, order, review, camera, changed });
     this.matches = null; // null: all
+    this.found = null; // the same in the orders of the list
     this.count = items.size;
     this.fields = ["filter-answer", "score-from", "score-to", "area-from", "area-to", "in-view", "attribute", "attribute-text", "attribute-from", "attribute-to"].map(byId);
     for (const field of this.fields) field.addEventListener("input", () => this.apply());
@@ -87,23 +89,28 @@ class Filter {
 
   apply() {
     const tests = this.tests();
-    const search = { tests, next: 0, count: 0, matches: tests.length ? new Uint8Array(this.items.size) : null };
+    const all = tests.length === 0;
+    const search = {
+      tests,
+      next: 0,
+      count: 0,
+      matches: all ? null : new Uint8Array(this.items.size),
+      found: all ? null : { scored: [], open: [], marked: [], unscored: [] },
+    };
     this.search = search; // an older one that still runs stops itself
-    if (search.matches) return this.slice(search);
-    return this.finish(search);
+    if (all) return this.finish(search);
+    return this.slice(search);
   }
 
+  // By score, so that what is found need not be sorted.
   slice(search) {
     if (this.search !== search) return;
     const end = performance.now() + SLICE_MILLISECONDS;
-    const { tests, matches } = search;
-    for (let item = search.next; item < this.items.size; item++) {
-      if (tests.every((test) => test(item))) {
-        matches[item] = 1;
-        search.count++;
-      }
-      if (item % CHECK_EVERY === 0 && performance.now() > end) {
-        search.next = item + 1;
+    for (let place = search.next; place < this.order.length; place++) {
+      const item = this.order[place];
+      if (search.tests.every((test) => test(item))) this.add(item, search);
+      if (place % CHECK_EVERY === 0 && performance.now() > end) {
+        search.next = place + 1;
         setTimeout(() => this.slice(search));
         return;
       }
@@ -111,8 +118,18 @@ class Filter {
     this.finish(search);
   }
 
-  finish({ matches, count }) {
+  add(item, search) {
+    const { scored, open, marked, unscored } = search.found;
+    search.matches[item] = 1;
+    search.count++;
+    if (!this.items.scored(item)) return unscored.push(item);
+    scored.push(item);
+    return (this.items.open[item] ? open : marked).push(item);
+  }
+
+  finish({ matches, found, count }) {
     this.matches = matches;
+    this.found = found;
     this.count = matches ? count : this.items.size;
     byId("filtered").hidden = !matches;
     byId("filter-count").textContent = `${counted(this.count)} of ${counted(this.items.size)} buildings shown`;

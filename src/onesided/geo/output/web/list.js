@@ -14,21 +14,15 @@ const EMPTY = {
 class BuildingList {
   constructor(items, decision, review, filter, pictures, picked) {
     Object.assign(this, { items, decision, review, filter, pictures, picked });
-    this.everyMarked = decision.order.filter((item) => !items.open[item]);
-    this.everyUnscored = [];
-    for (let item = 0; item < items.size; item++) if (!items.scored(item)) this.everyUnscored.push(item);
+    const marked = decision.order.filter((item) => !items.open[item]);
+    const unscored = items.names.flatMap((_, item) => (items.scored(item) ? [] : [item]));
+    this.everything = { scored: decision.order, open: decision.open, marked, unscored };
     this.filtered();
     this.page = 0;
     this.selected = -1;
     this.kind = byId("list-kind");
     this.search = byId("search");
-    this.kind.addEventListener("change", () => {
-      if (this.search.value) {
-        this.search.value = "";
-        this.filter.apply();
-      }
-      this.restart();
-    });
+    this.kind.addEventListener("change", () => this.restart());
     this.search.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && this.found.length) this.picked(this.found.at(0));
     });
@@ -47,29 +41,36 @@ class BuildingList {
     this.show();
   }
 
-  // The filter changed: orders by score are made once for it.
+  // The filter changed.
   filtered() {
-    const { matches } = this.filter;
-    const shown = (order) => (matches ? order.filter((item) => matches[item]) : order);
-    this.open = new Sorted(shown(this.decision.open), this.items.scores);
-    this.marked = shown(this.everyMarked);
-    this.unscored = shown(this.everyUnscored);
+    const { scored, open, marked, unscored } = this.filter.found ?? this.everything;
+    this.scored = new Sorted(scored, this.items.scores);
+    this.open = new Sorted(open, this.items.scores);
+    Object.assign(this, { marked, unscored });
   }
 
   refresh() {
-    this.found = this.filter.words() ? this.matching() : this[this.kind.value]();
+    this.found = this.filter.words() ? this.searched() : this[this.kind.value]();
     this.show();
   }
 
-  matching() {
-    const { matches } = this.filter;
-    const found = [];
-    for (let item = 0; item < this.items.size; item++) if (!matches || matches[item]) found.push(item);
-    return found;
+  // All that has the words: what the box names first, in its order, then the others.
+  searched() {
+    const { scored, open, marked, unscored } = this;
+    const first = scored.firstAbove(this.decision.threshold);
+    const parts = {
+      called: () => [scored.highestFirst(), unscored],
+      borderline: () => [new Outward(scored, first, this.decision.threshold), unscored],
+      below: () => [new Falling(scored, 0, first), new Falling(scored, first, scored.items.length), unscored],
+      doubted: () => [marked, open.highestFirst(), unscored],
+      checked: () => [this.checked(), new Without(new Joined([scored.highestFirst(), unscored]), this.checked())],
+      skipped: () => [unscored, scored.highestFirst()],
+    };
+    return new Joined(parts[this.kind.value]());
   }
 
   firstCalled() {
-    return Decision.firstAbove(this.open.scores, this.decision.threshold);
+    return this.open.firstAbove(this.decision.threshold);
   }
 
   called() {

@@ -30,6 +30,7 @@ let [filter, list, card] = [null, null, null];
 let painter = null;
 const ground = new Ground(camera, () => painter && redraw());
 painter = new Painter(canvas, items, tree, camera, ground);
+ground.selectedSpan = () => (painter.selected < 0 ? null : painter.span(painter.selected));
 const scored = painter.order.subarray(painter.firstScored);
 const review = new Review(items, kept, answersChanged);
 painter.marks = review.marks;
@@ -37,7 +38,7 @@ const decision = new Decision(items, scored, data.threshold, kept, thresholdChan
 const additions = new Additions(camera, kept, review, redraw);
 painter.additions = additions;
 const pictures = new Pictures(items, ground);
-filter = new Filter(items, review, camera, filterChanged);
+filter = new Filter(items, painter.order, review, camera, filterChanged);
 list = new BuildingList(items, decision, review, filter, pictures, pick);
 card = new Card(items, decision, review, pictures);
 const saving = new Saving(items, decision, review, additions);

@@ -28,8 +28,8 @@ class Outward {
   }
 
   extend() {
-    const { items, scores } = this.sorted;
-    const far = (place) => Math.abs(scores[place] - this.threshold);
+    const { items } = this.sorted;
+    const far = (place) => Math.abs(this.sorted.scoreAt(place) - this.threshold);
     const takeAbove = this.down < 0 || (this.up < items.length && far(this.up) < far(this.down));
     this.found.push(takeAbove ? items[this.up++] : items[this.down--]);
   }
@@ -45,24 +45,90 @@ class Outward {
   }
 }
 
+// One order after the other.
+class Joined {
+  constructor(parts) {
+    this.parts = parts;
+    this.length = parts.reduce((total, part) => total + part.length, 0);
+  }
+
+  at(place) {
+    let within = place;
+    for (const part of this.parts) {
+      if (within < part.length) return part.at(within);
+      within -= part.length;
+    }
+    return undefined;
+  }
+
+  indexOf(item) {
+    let start = 0;
+    for (const part of this.parts) {
+      const place = part.indexOf(item);
+      if (place >= 0) return start + place;
+      start += part.length;
+    }
+    return -1;
+  }
+}
+
+// An order without a few of its buildings.
+class Without {
+  constructor(order, few) {
+    this.order = order;
+    this.gaps = few.map((item) => order.indexOf(item)).sort((one, other) => one - other);
+    this.length = order.length - this.gaps.length;
+  }
+
+  at(place) {
+    let within = place;
+    for (const gap of this.gaps) {
+      if (gap > within) break;
+      within++;
+    }
+    return this.order.at(within);
+  }
+
+  indexOf(item) {
+    const place = this.order.indexOf(item);
+    if (place < 0 || this.gaps.includes(place)) return -1;
+    return place - firstPlace(this.gaps.length, (gap) => this.gaps[gap] > place);
+  }
+}
+
 // Buildings by score, lowest first, and by number where scores are equal.
 class Sorted {
   constructor(items, scores) {
-    this.items = items;
-    this.all = scores;
-    this.scores = new Float64Array(items.length);
-    for (let place = 0; place < items.length; place++) this.scores[place] = scores[items[place]];
+    Object.assign(this, { items, scores });
+  }
+
+  scoreAt(place) {
+    return this.scores[this.items[place]];
+  }
+
+  firstAbove(threshold) {
+    return firstPlace(this.items.length, (place) => this.scoreAt(place) > threshold);
+  }
+
+  highestFirst() {
+    return new Falling(this, 0, this.items.length);
   }
 
   // Where a building is, -1 if it is not among them.
   placeOf(item) {
-    let [start, end] = [0, this.items.length];
-    while (start < end) {
-      const middle = (start + end) >> 1;
-      const before = this.scores[middle] - this.all[item] || this.items[middle] - item;
-      if (before < 0) start = middle + 1;
-      else end = middle;
-    }
-    return this.items[start] === item ? start : -1;
+    const before = (place) => this.scoreAt(place) - this.scores[item] || this.items[place] - item;
+    const place = firstPlace(this.items.length, (each) => before(each) >= 0);
+    return this.items[place] === item ? place : -1;
   }
+}
+
+// The first of so many places where a test holds, as it does for all that follow.
+function firstPlace(count, test) {
+  let [start, end] = [0, count];
+  while (start < end) {
+    const middle = (start + end) >> 1;
+    if (test(middle)) end = middle;
+    else start = middle + 1;
+  }
+  return start;
 }

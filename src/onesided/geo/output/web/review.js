@@ -13,7 +13,7 @@ class Review {
   constructor(items, kept, changed) {
     Object.assign(this, { items, kept, changed });
     this.marks = new Map();
-    this.notes = new Map(); // reviewer, time and turn of each mark
+    this.notes = new Map(); // reviewer, time and turn of each mark, and whether it is from a file
     this.turn = 0; // two answers of one second keep their order in the browser's storage
     this.unsaved = false;
     this.reviewer = byId("reviewer");
@@ -23,7 +23,10 @@ class Review {
       target.value = ""; // so that the same file can be chosen again
     });
     byId("forget").addEventListener("click", () => this.forget());
-    this.reviewer.addEventListener("change", () => kept.put("reviewer", this.reviewer.value));
+    this.reviewer.addEventListener("change", () => {
+      kept.put("reviewer", this.reviewer.value);
+      this.sign();
+    });
     window.addEventListener("beforeunload", (event) => {
       if (!this.unsaved) return;
       event.preventDefault();
@@ -40,7 +43,7 @@ class Review {
       const items = this.itemsByName();
       const found = [...rows].filter(([name, row]) => items.has(name) && Object.hasOwn(ANSWERS, row.mark));
       found.sort(([, one], [, other]) => (one.turn ?? 0) - (other.turn ?? 0));
-      for (const [name, row] of found) this.set(items.get(name), row.mark, row.reviewer ?? "", row.time ?? "");
+      for (const [name, row] of found) this.set(items.get(name), row);
       byId("loaded").textContent = `${several(found.length, "answer")} of an earlier window restored from this browser.`;
     }
     this.show();
@@ -50,10 +53,24 @@ class Review {
     return new Map(this.items.names.map((name, item) => [name, item]));
   }
 
-  set(item, mark, reviewer, time) {
+  set(item, { mark, reviewer = "", time = "", loaded = false }) {
     this.marks.delete(item); // so that the newest is last
     this.marks.set(item, mark);
-    this.notes.set(item, { reviewer, time, turn: ++this.turn });
+    this.notes.set(item, { reviewer, time, loaded, turn: ++this.turn });
+  }
+
+  // A name that is typed after the first answers is theirs too. Those of a file without names
+  // may be somebody else's.
+  sign() {
+    const reviewer = this.reviewer.value.trim();
+    const nameless = [...this.marks.keys()].filter((item) => !this.notes.get(item).reviewer && !this.notes.get(item).loaded);
+    if (!reviewer || !nameless.length) return;
+    for (const item of nameless) {
+      this.notes.get(item).reviewer = reviewer;
+      this.keep(item);
+    }
+    this.unsaved = true;
+    byId("loaded").textContent = `This name is now on ${several(nameless.length, "answer")} given before.`;
   }
 
   keep(item) {
@@ -65,7 +82,7 @@ class Review {
   // The same mark again removes it.
   toggle(item, mark) {
     if (this.marks.get(item) === mark) this.marks.delete(item);
-    else this.set(item, mark, this.reviewer.value.trim(), now());
+    else this.set(item, { mark, reviewer: this.reviewer.value.trim(), time: now() });
     this.keep(item);
     this.unsaved = this.marks.size > 0;
     this.show();
@@ -135,8 +152,8 @@ class Review {
     const differing = known.filter(([item, { mark }]) => this.marks.has(item) && this.marks.get(item) !== mark);
     this.marks.clear(); // in place, because the map draws these
     const kept = new Set(here.map(([item]) => item));
-    for (const [item, row] of known) if (!kept.has(item)) this.set(item, row.mark, row.reviewer, row.time);
-    for (const [item, row] of here) this.set(item, row.mark, row.reviewer, row.time);
+    for (const [item, row] of known) if (!kept.has(item)) this.set(item, { ...row, loaded: true });
+    for (const [item, row] of here) this.set(item, row);
     for (const item of this.marks.keys()) this.keep(item);
     this.unsaved = this.unsaved || here.length > 0;
     this.show();

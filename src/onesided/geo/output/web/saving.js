@@ -26,7 +26,9 @@ class Saving {
 
   answer(item) {
     const mark = this.review.marks.get(item);
-    return mark ? { answer: ANSWERS[mark], ...this.review.notes.get(item) } : { answer: null, reviewer: null, time: null };
+    if (!mark) return { answer: null, reviewer: null, time: null };
+    const { reviewer, time } = this.review.notes.get(item);
+    return { answer: ANSWERS[mark], reviewer, time };
   }
 
   csv() {
