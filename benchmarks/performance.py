@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks import folders, step
 from benchmarks.budget import PRESETS, STUDIES
 from benchmarks.command import REPOSITORY, paper_figures
+from benchmarks.frozen_features import frozen_features
 from benchmarks.names import read_content
 from benchmarks.runs import Record
 from benchmarks.tables import (
@@ -329,6 +330,7 @@ def laboratory() -> str:
         _part("Which switches matter", "ablation", _switches, "benchmarks/ablation.md"),
         _part("Alignment as a plug-in, in minutes", "plugins", _plugged, None),
         f"## Claims of Table 2 that do not hold on digits\n\n{TABLE_2}",
+        f"## NcPU on frozen features\n\n{frozen_features()}",
         f"## Cheaper steps\n\n{STEP_LEARNED}",
     ]
     return "\n".join(parts)
