@@ -254,6 +254,7 @@ def test_a_prior_that_scores_do_not_give_is_refused_but_loses_no_training() -> N
     assert after.value == 0.5
     assert after.rule == rule
     assert "cannot be estimated" in after.notices[0]
+    assert after.notices[0].startswith("There is no threshold by the prior: ")
     assert after.notices[0].endswith("For now the threshold is 0.5.")
     for given in (parse_rule("prior=0.2"), parse_rule("recall=0.9"), HALF):
         known = choose_threshold(given, scored, None)

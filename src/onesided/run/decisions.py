@@ -6,6 +6,7 @@ finished run gets another threshold in a second, without its data and without tr
 
 import csv
 import io
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -42,15 +43,22 @@ SAME_ITEMS = "Figures from the same items are biased slightly high."
 
 @dataclass(frozen=True)
 class Chosen:
-    """A threshold, the rule that chose it, and the reason in a sentence."""
+    """A threshold, the rule that chose it, and the reason in a sentence.
+
+    Attributes:
+        by_rule: Whether the rule gave it, and not another one for now.
+    """
 
     value: float
     rule: ThresholdRule
     reason: str
+    by_rule: bool = True
 
     @property
     def sentence(self) -> str:
         """Threshold, rule and reason."""
+        if not self.by_rule:
+            return self.reason
         return f"Threshold {self.value:.6g} by the rule {self.rule}: {self.reason}"
 
     @property
@@ -125,14 +133,17 @@ def threshold_after_training(rule: ThresholdRule, scored: Scored, prior: float |
     try:
         return choose_threshold(rule, scored, prior)
     except NoThreshold as error:
-        instead, words = HALF, "For now the threshold is 0.5."
-        if scored.fold is not None and rule.name == "prior":
-            instead, words = ThresholdRule("max-f1"), "For now it is that of the rule max-f1."
-        try:
-            found = choose_threshold(instead, scored, None)
-        except NoThreshold:
-            found, words = choose_threshold(HALF, scored, None), "For now the threshold is 0.5."
-        return replace(found, rule=rule, reason=f"{error} {words}")
+        found = _meanwhile(rule, scored)
+        words = f"For now the threshold is {found.value:.6g}"
+        words += "." if found.rule == HALF else f", that of the rule {found.rule}."
+        return replace(found, rule=rule, reason=f"{error} {words}", by_rule=False)
+
+
+def _meanwhile(rule: ThresholdRule, scored: Scored) -> Chosen:
+    if scored.fold is not None and rule.name == "prior":
+        with suppress(NoThreshold):
+            return choose_threshold(ThresholdRule("max-f1"), scored, None)
+    return choose_threshold(HALF, scored, None)
 
 
 def _top_k(scores: np.ndarray, count: int) -> tuple[float, str]:
@@ -163,8 +174,8 @@ def _by_prior(given: float | None, scored: Scored, known: float | None) -> tuple
         estimate = prior_by_scores(scored)
         if isinstance(estimate, NoPrior):
             raise NoThreshold(
-                f"No threshold by the prior: {estimate}. Give it, as in prior=0.3, or choose "
-                "another rule, such as recall=0.9."
+                f"There is no threshold by the prior: {estimate}. Give it, as in prior=0.3, or "
+                "choose another rule, such as recall=0.9."
             )
         prior = estimate.value
         how = "by BBE on this model's held-out scores, biased high"

@@ -14,7 +14,12 @@ from onesided.core.labels import NEGATIVE, POSITIVE, UNKNOWN
 from onesided.data.columns.cells import Column
 from onesided.data.columns.encoder import Encoder
 from onesided.data.problem.answered import with_answers
-from onesided.data.problem.content import contents_of, first_of_each, repetition_notice
+from onesided.data.problem.content import (
+    contents_of,
+    first_of_each,
+    own_contents,
+    repetition_notice,
+)
 from onesided.data.problem.dataset import LabelledDataset, PUSplit, Selection
 from onesided.data.problem.marks import marks_of_rows
 from onesided.data.problem.negatives import KnownNegatives, divide_negatives
@@ -207,8 +212,8 @@ def divide_own(
     test = _read_test(config, data.samples, notices, cache)
     share, seed = config.held_out, config.seed
     everything = Selection(data.samples.values, np.arange(len(data.samples)))
-    contents = contents_of([everything])
-    content = contents.number if contents.repeated else None
+    contents = own_contents(everything)
+    content = contents.number if contents.repeated or contents.coarse else None
     notices += repetition_notice(contents)
     notices += _perhaps_swapped(data)
     held_out = held_out_together(

@@ -1,5 +1,7 @@
 """The folds of a problem: copies and groups stay together, whatever the rows hold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,12 @@ def same(groups: np.ndarray) -> np.ndarray:
 def test_copies_are_one_group() -> None:
     values = np.repeat(np.arange(10.0, dtype=np.float32), 2)[:, None]
     assert np.array_equal(same(groups_of(data_of(values, 5))), same(np.arange(20) // 2))
+
+
+def test_equal_rows_that_are_no_copies_are_divided() -> None:
+    values = np.repeat(np.arange(10.0, dtype=np.float32), 2)[:, None]
+    data = replace(data_of(values, 5), content=np.arange(20))
+    assert np.array_equal(same(groups_of(data)), np.eye(20, dtype=bool))
 
 
 def test_copies_of_raw_rows_are_known_by_content_and_not_by_address() -> None:

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Int64
 from onesided.core.folds import Groups
 from onesided.data.problem.dataset import PUDataset, Selection, bytes_of
 from onesided.data.problem.looks import near_pairs
-from onesided.data.problem.rows import near_rows
+from onesided.data.problem.rows import equal_by_chance, near_rows
 from onesided.data.problem.samples import chunk_length
 
 
@@ -31,12 +31,14 @@ class Contents:
         copies: Items whose content is exactly that of an earlier one.
         near: Further items that are only nearly like another.
         of_images: Whether the items are images, not rows of a table.
+        coarse: Rows that equal an earlier one by chance; each then has a number of its own.
     """
 
     number: Groups
     copies: int
     near: int
     of_images: bool = True
+    coarse: int = 0
 
     @property
     def repeated(self) -> bool:
@@ -70,6 +72,25 @@ def contents_of(parts: Sequence[Selection]) -> Contents:
     return Contents(number, exact.copies, near, of_images=len(parts[0].sample_shape) == 3)
 
 
+def own_contents(part: Selection) -> Contents:
+    """Return the content of people's own items, where equal rows of a coarse table are no copies.
+
+    Where they were, a fold would hold out every passenger of a class, sex and age group, and
+    figures would count fourteen passengers. Parts that share rows by design are compared with
+    `contents_of`.
+    """
+    found = contents_of([part])
+    if found.copies == 0 or len(part.sample_shape) != 1:
+        return found
+    exact = copies_of([part])
+    rows, times = np.unique(exact.number, return_index=True, return_counts=True)[1:]
+    order = np.argsort(rows)
+    values = np.concatenate(list(_Rows([part]).chunks(rows[order])))
+    if len(rows) < 3 or not equal_by_chance(values, times[order]):
+        return found
+    return Contents(np.arange(len(part)), 0, 0, of_images=False, coarse=exact.copies)
+
+
 def first_of_each(content: Groups, among: Bool[np.ndarray, "n"]) -> Bool[np.ndarray, "n"]:
     """Return which of these rows are the first of their content."""
     rows = np.flatnonzero(among)
@@ -97,6 +118,12 @@ def counted(data: PUDataset, trained: PUDataset | None = None) -> Bool[np.ndarra
 
 def repetition_notice(contents: Contents) -> tuple[str, ...]:
     """Return one sentence about repeated content, none where all items differ."""
+    if contents.coarse:
+        return (
+            f"Rows that equal another one: {contents.coarse}, about as many as chance makes where "
+            "columns hold few values. So they count as items of their own, not as copies. What "
+            "belongs together can be said with --group.",
+        )
     found = []
     if contents.copies:
         found.append(f"{contents.copies} items have exactly the content of another")

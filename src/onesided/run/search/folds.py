@@ -15,12 +15,13 @@ from onesided.run.problem import Problem
 
 
 def groups_of(data: PUDataset) -> Groups:
-    """Return a number for each row; rows of one group, and rows of one content, share it."""
-    _, groups = np.unique(np.array(list(digests_of(data.values))), return_inverse=True)
-    for further in (data.groups, data.content):
-        if further is not None:
-            groups = joined_groups(groups, further)
-    return groups
+    """Return a number for each row; rows of one group, and rows of one content, share it.
+
+    Where nobody looked for contents, or all differ, equal rows share one.
+    """
+    alike = list(digests_of(data.values)) if data.content is None else data.content
+    _, groups = np.unique(np.asarray(alike), return_inverse=True)
+    return groups if data.groups is None else joined_groups(groups, data.groups)
 
 
 def folds_of(data: PUDataset, groups: Groups, folds: int, seed: int) -> Int64[np.ndarray, "n"]:
