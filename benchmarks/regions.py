@@ -1,7 +1,7 @@
 """How fast is a region mapped, and does memory grow with the number of its buildings?
 
-    python -m benchmarks.regions                     5,000 and 100,000 buildings
-    python -m benchmarks.regions --buildings 1000000
+    python -m benchmarks.regions                     5,000, 100,000 and 1,000,000 buildings
+    python -m benchmarks.regions --buildings 5000    the file then holds these rows alone
     python -m benchmarks.regions --docs              write docs/benchmarks/regions.md
     python -m benchmarks.regions --quick             300 buildings, no result file
 
@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m benchmarks.regions", description=__doc__)
     options.formatter_class = argparse.RawDescriptionHelpFormatter
-    options.add_argument("--buildings", type=int, nargs="+", default=[5_000, 100_000])
+    options.add_argument("--buildings", type=int, nargs="+", default=[5_000, 100_000, 1_000_000])
     options.add_argument("--work", type=Path, default=Path("runs/benchmarks/regions"))
     options.add_argument("--docs", action="store_true", help="write the page; run nothing")
     options.add_argument("--quick", action="store_true", help="300 buildings, no result file")
