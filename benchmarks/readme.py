@@ -19,6 +19,9 @@ MARKED = re.compile(r"(<!-- panel-table[^>]*-->\n).*?(<!-- /panel-table -->)", r
 WORDS = {
     "lr": "logistic regression of P against U, threshold by Elkan and Noto's rule",
     "rf": "random forest of P against U, threshold by Elkan and Noto's rule",
+    "pulearn-nnpu": "pulearn's nnPU, linear, its prior estimated",
+    "pulearn-bagging": "pulearn's bagging of 100 trees",
+    "pulearn-elkan-noto": "pulearn's Elkan-Noto around logistic regression",
     "supervised": "logistic regression with *all* true labels, a ceiling",
 }
 """Rows that people try first, and the one that nobody here could run."""
