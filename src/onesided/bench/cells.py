@@ -14,7 +14,7 @@ from onesided.data.sources import source_named
 from onesided.engine.train_config import TrainConfig
 from onesided.methods import METHODS
 from onesided.run.config import RunConfig, data_config
-from onesided.run.presets import prior_of_recipe, recipe_settings
+from onesided.run.presets import at_pace, prior_of_recipe, recipe_settings
 
 PAPER_SCALE = "run at the paper's scale"
 
@@ -140,9 +140,8 @@ def _settings(suite: str, row_name: str, data: str, scale_name: str, seed: int) 
 
 def _adapted(config: RunConfig, scale: Scale, row: Row) -> RunConfig:
     """Return the run with warm-ups that fit into fewer epochs."""
-    asked = {*row.settings.get("method", {}), *scale.method.get(row.method, {})}
-    kept = {name: getattr(config.method, name) for name in asked}
-    method = config.method.for_budget(config.train.epochs).model_copy(update=kept)
+    asked = frozenset((*row.settings.get("method", {}), *scale.method.get(row.method, {})))
+    method = at_pace(config.method, config.train.epochs, asked, config.backbone)
     settings = config.to_settings()
     settings["method"] = {"name": row.method, **method.model_dump(mode="json")}
     return RunConfig.from_settings(settings, f"benchmark '{row.title}'")

@@ -160,7 +160,7 @@ class Budget:
             checked,
             backbone=checked.backbone if amount.images else self.vectors,
             train=train,
-            method=_at_pace(self.method, train.epochs, self.asked, checked.backbone),
+            method=at_pace(self.method, train.epochs, self.asked, checked.backbone),
         )
 
     def _training(self, asked: TrainConfig, amount: Amount) -> TrainConfig:
@@ -392,7 +392,7 @@ def _published_method(
     # `for_budget` may change more than the pace; then the method would not be the paper's.
     if checked.train.epochs >= published or config.for_budget(published) != config:
         return config
-    return _at_pace(config, checked.train.epochs, frozenset(asked), checked.backbone)
+    return at_pace(config, checked.train.epochs, frozenset(asked), checked.backbone)
 
 
 def _short_method(
@@ -413,7 +413,7 @@ def _over(beneath: Settings, own: Section, asked: Settings, where: str) -> Secti
     return type(own).from_settings(merge(beneath, asked), where) if beneath else own
 
 
-def _at_pace(
+def at_pace(
     config: MethodConfig, epochs: int, asked: frozenset[str], backbone: BackboneConfig
 ) -> MethodConfig:
     """Return the method adapted to this many epochs, but for the settings asked for."""

@@ -58,7 +58,10 @@ def contents_of(parts: Sequence[Selection]) -> Contents:
 
     Half a minute of one core for 40 000 images of 32 x 32 pixels (`benchmarks/copies.py`).
     """
-    exact = copies_of(parts)
+    return _with_near(parts, copies_of(parts))
+
+
+def _with_near(parts: Sequence[Selection], exact: Contents) -> Contents:
     distinct = np.sort(np.unique(exact.number, return_index=True)[1])
     if len(distinct) < 3:
         return exact
@@ -79,16 +82,14 @@ def own_contents(part: Selection) -> Contents:
     figures would count fourteen passengers. Parts that share rows by design are compared with
     `contents_of`.
     """
-    found = contents_of([part])
-    if found.copies == 0 or len(part.sample_shape) != 1:
-        return found
     exact = copies_of([part])
-    rows, times = np.unique(exact.number, return_index=True, return_counts=True)[1:]
-    order = np.argsort(rows)
-    values = np.concatenate(list(_Rows([part]).chunks(rows[order])))
-    if len(rows) < 3 or not equal_by_chance(values, times[order]):
-        return found
-    return Contents(np.arange(len(part)), 0, 0, of_images=False, coarse=exact.copies)
+    if exact.copies and len(part.sample_shape) == 1:
+        rows, times = np.unique(exact.number, return_index=True, return_counts=True)[1:]
+        order = np.argsort(rows)
+        values = np.concatenate(list(_Rows([part]).chunks(rows[order])))
+        if len(rows) >= 3 and equal_by_chance(values, times[order]):
+            return Contents(np.arange(len(part)), 0, 0, of_images=False, coarse=exact.copies)
+    return _with_near([part], exact)
 
 
 def first_of_each(content: Groups, among: Bool[np.ndarray, "n"]) -> Bool[np.ndarray, "n"]:
