@@ -1,6 +1,7 @@
 """Cells are run once, resumed to the bit, and shared between processes."""
 
 import json
+import shutil
 import signal
 import time
 from multiprocessing.process import BaseProcess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from onesided.bench.cells import Cell
-from onesided.bench.results import beside, read_records
+from onesided.bench.results import beside, read_records, result_file
 from onesided.bench.work import Work
 from onesided.core.errors import FolderTaken
 from onesided.jobs.bench import run_tables
@@ -64,6 +65,19 @@ def test_what_is_finished_is_not_run_again(output: Path) -> None:
     before = result.stat().st_mtime_ns
     run_tables(TARGETS, scale="smoke", output=output, seeds=1, only=("ncpu",))
     assert result.stat().st_mtime_ns == before
+
+
+def test_a_record_without_its_run_folder_counts_while_its_settings_are_the_same(
+    output: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(output / "ncpu", tmp_path / "ncpu")
+    run_tables(["ncpu/table2"], scale="smoke", output=tmp_path, seeds=1, only=("ncpu",))
+    assert not (tmp_path / "runs").exists()
+    path = result_file(tmp_path, "ncpu", "table2")
+    path.write_text(path.read_text().replace(f'"{ROW.key()}"', '"0badf00d"'))
+    run_tables(["ncpu/table2"], scale="smoke", output=tmp_path, seeds=1, only=("ncpu",))
+    assert (ROW.folder(tmp_path) / "result.json").exists()
+    assert ROW.key() in path.read_text()
 
 
 def test_a_cell_that_another_process_works_on_is_left_to_it(tmp_path: Path) -> None:

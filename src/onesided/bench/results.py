@@ -125,6 +125,18 @@ def finished(output: Path, cell: Cell) -> Record | None:
     }
 
 
+def recorded(output: Path, cells: Iterable[Cell]) -> list[Record]:
+    """Return the finished records of cells with the same settings; none unless all have one."""
+    found = []
+    for cell in cells:
+        records = {key_of(one): one for one in read_records(output, cell.suite, cell.table)}
+        known = records.get((cell.row, cell.data, cell.scale, cell.seed))
+        if known is None or known["status"] != FINISHED or known.get("key") != cell.key():
+            return []
+        found.append(known)
+    return found
+
+
 def unfinished(cell: Cell, status: str, reason: str) -> Record:
     """Return the record of a cell that failed, or that could not begin."""
     return {**_head(cell), "status": status, "failure": reason}

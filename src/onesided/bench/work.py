@@ -2,6 +2,8 @@
 
 A cell is a run folder with a lock. A process takes the first cell whose folder nobody works in;
 several processes with one output folder so share the work, and take over what a killed one left.
+A cell whose run folder is elsewhere, but whose record is here, is not run again: result files go
+from machine to machine, run folders stay.
 """
 
 import sys
@@ -25,6 +27,7 @@ from onesided.bench.results import (
     beside,
     finished,
     put,
+    recorded,
     unfinished,
 )
 from onesided.bench.scale import read_scale
@@ -101,6 +104,8 @@ class Work:
     def _one(self, folder: Path) -> list[Record]:
         """Do one run, or read it if it is finished; return a record for each cell it serves."""
         cells = self.shared[folder]
+        if not folder.exists() and (known := recorded(self.output, cells)):
+            return known
         failure: tuple[str, str] | None = None
         if not _complete(folder, cells):
             failure = self._attempt(folder, cells)
