@@ -21,6 +21,7 @@ from onesided.data.read.arrays import from_arrays
 from onesided.estimator.classifier import in_given_order
 from onesided.estimator.inputs import given_settings
 from onesided.metrics.figure import VAGUE, Figure
+from onesided.metrics.selection import Optimism
 from onesided.metrics.threshold_rules import parse_rule
 from onesided.metrics.truth import truth_metrics
 from onesided.run.config import OwnConfig
@@ -105,7 +106,7 @@ def _train(
         "commit": code_in_memory()["commit"],
         "rule": result["threshold_rule"]["rule"],
         "scenario": result["scenario"],
-        "optimism": result.get("optimism", 0.0),
+        **Optimism.of_result(result).to_json(),
         "words": result.get("words", method),
         "tried": sum(row["tried"] for row in result.get("leaderboard", [])) or 1,
         "cpu_seconds": round(time.process_time() - began, 2),
@@ -122,7 +123,7 @@ def claimed_and_true(kept: Kept, truth: np.ndarray) -> dict[str, Any]:
         threshold,
         scenario=facts["scenario"],
         prior=prior_for_estimates(scored, None, None),
-        optimism=facts["optimism"],
+        optimism=Optimism.of_result(facts),
     )
     assert evaluation is not None, "some items are always held out here"
     figures = {name: evaluation.figures[name] for name in FIGURES}

@@ -247,3 +247,57 @@ def test_the_naive_single_set_formula_is_biased_and_ours_is_not() -> None:
     predicted_bias = whole_prior * labelling * (recall - share)
     assert np.mean(naive) - truth == pytest.approx(predicted_bias, abs=3 * noise)
     assert predicted_bias > 20 * noise
+
+
+def test_intervals_cover_where_items_come_in_groups_only_if_they_know_them() -> None:
+    """Some photographs of a house resemble each other, in P and in U."""
+    rng = np.random.default_rng(11)
+    known, ignored = [], []
+    for _ in range(PROBLEMS):
+        prior, threshold = 0.3, 1.0
+        houses = (rng.normal(0, 0.9, 40), rng.normal(0, 0.9, 300))
+        group = (np.repeat(np.arange(40), 3), 40 + np.repeat(np.arange(300), 3))
+        hidden = np.repeat(rng.random(300) < prior, 3)
+        positives = rng.normal(2 + np.repeat(houses[0], 3), 0.4)
+        unlabelled = rng.normal(2 * hidden + np.repeat(houses[1], 3), 0.4)
+        problem = Problem(2, threshold, prior, positives, unlabelled, accuracy(prior, 2, threshold))
+        known.append(
+            (
+                problem,
+                evaluate_pu(
+                    positives,
+                    unlabelled,
+                    threshold=threshold,
+                    scenario="case-control",
+                    prior=prior,
+                    groups=group,
+                ),
+            )
+        )
+        ignored.append((problem, evaluate(problem, "case-control")))
+    for name in ("recall", "share_positive", "precision", "f1", "proxy_auc", "auc"):
+        assert covered(known, name) >= 0.9, name
+    assert covered(ignored, "recall") < 0.85
+
+
+def test_the_recall_of_a_pool_covers_only_if_the_luck_of_its_own_positives_counts() -> None:
+    """Thirty hidden positives are a small sample themselves, however many are labelled."""
+    rng, held = np.random.default_rng(12), {True: 0, False: 0}
+    for _ in range(PROBLEMS):
+        hidden = rng.random(150) < 0.2
+        positives, unlabelled = rng.normal(1, 1, 300), rng.normal(hidden * 1.0, 1)
+        truth = float((unlabelled[hidden] > 1).mean())
+        for of_pool in held:
+            found = evaluate_pu(
+                positives,
+                unlabelled,
+                threshold=1.0,
+                scenario="case-control",
+                prior=0.2,
+                of_pool=of_pool,
+            ).figures["recall"]
+            assert found.low is not None
+            assert found.high is not None
+            held[of_pool] += found.low <= truth <= found.high
+    assert held[True] >= 0.93 * PROBLEMS
+    assert held[False] < 0.7 * PROBLEMS

@@ -8,7 +8,7 @@ import pytest
 from onesided.metrics import selection
 from onesided.metrics.intervals import AucSpread, auc_spread
 from onesided.metrics.pu import evaluate_pu, proxy_auc
-from onesided.metrics.selection import difference, optimism
+from onesided.metrics.selection import SHARES, Optimism, difference, optimism
 
 
 def slow_placement(score: float, reference: np.ndarray) -> float:
@@ -95,7 +95,7 @@ def test_of_models_without_any_skill_all_of_the_lead_is_luck() -> None:
     for seed in range(12):
         scores, labelled = noise(20, seed)
         leads.append(max(proxy_auc(row[labelled], row[~labelled]) for row in scores) - 0.5)
-        estimates.append(optimism(scores, labelled, np.arange(len(labelled))))
+        estimates.append(optimism(scores, labelled, np.arange(len(labelled))).auc)
     assert np.mean(leads) > 0.06, "the best of twenty looks good by luck"
     assert np.mean(estimates) == pytest.approx(np.mean(leads), rel=0.35)
 
@@ -103,12 +103,15 @@ def test_of_models_without_any_skill_all_of_the_lead_is_luck() -> None:
 def test_where_one_model_is_clearly_best_nothing_was_luck() -> None:
     scores, labelled = noise(5, 0, rows=600)
     scores[2] += labelled
-    assert optimism(scores, labelled, np.arange(600)) < 0.005
+    found = optimism(scores, labelled, np.arange(600))
+    assert found.auc < 0.005
+    assert max(found.recall) < 0.02
 
 
 def test_a_single_model_was_not_chosen() -> None:
     scores, labelled = noise(1, 0)
-    assert optimism(scores, labelled, np.arange(150)) == 0
+    assert optimism(scores, labelled, np.arange(150)) == Optimism()
+    assert Optimism().of_recall(0.3) == 0
 
 
 def test_optimism_is_the_same_every_time() -> None:
@@ -122,29 +125,52 @@ def test_items_of_one_group_are_drawn_together() -> None:
     scores, labelled = noise(10, 2, rows=90)
     once = optimism(scores, labelled, np.arange(90))
     copied = np.tile(scores, 4), np.tile(labelled, 4)
-    assert optimism(*copied, np.tile(np.arange(90), 4)) == pytest.approx(once, abs=1e-12)
-    assert optimism(*copied, np.arange(360)) < 0.8 * once
+    again = optimism(*copied, np.tile(np.arange(90), 4))
+    assert again.auc == pytest.approx(once.auc, abs=1e-12)
+    assert np.mean(again.recall) == pytest.approx(np.mean(once.recall), rel=0.1)
+    apart = optimism(*copied, np.arange(360))
+    assert apart.auc < 0.8 * once.auc
+    assert np.mean(apart.recall) < 0.8 * np.mean(once.recall)
 
 
 def test_optimism_is_defined_where_every_positive_is_of_one_group() -> None:
     scores, labelled = noise(3, 0, rows=30)
-    assert optimism(scores, labelled, np.where(labelled, 0, np.arange(30))) >= 0
+    assert optimism(scores, labelled, np.where(labelled, 0, np.arange(30))).auc >= 0
 
 
-def slow_optimism(scores: np.ndarray, labelled: np.ndarray, times: np.ndarray) -> float:
-    """BBC-CV of Tsamardinos et al. (2018) with items repeated rather than weighted."""
+def slow_optimism(
+    scores: np.ndarray, labelled: np.ndarray, times: np.ndarray
+) -> tuple[float, list[float]]:
+    """BBC-CV of Tsamardinos et al. (2018) with items repeated rather than weighted.
+
+    The recall at a share: the threshold is that below which this share of the drawn U is called.
+    """
 
     def auc(row: np.ndarray, items: np.ndarray) -> float:
         p, u = items[labelled[items]], items[~labelled[items]]
         return float(np.mean([[(a > b) + 0.5 * (a == b) for b in row[u]] for a in row[p]]))
 
-    elsewhere = []
+    def recall(row: np.ndarray, threshold: float, items: np.ndarray) -> float:
+        return float(np.mean([row[i] > threshold for i in items[labelled[items]]]))
+
+    elsewhere, lost = [], []
     for draw in times:
         inside, outside = np.repeat(np.arange(len(draw)), draw), np.flatnonzero(draw == 0)
         best = max(range(len(scores)), key=lambda k: auc(scores[k], inside))
         elsewhere.append(auc(scores[best], outside))
+        row, pool = scores[best], np.sort(scores[best][inside[~labelled[inside]]])
+        at = []
+        for share in SHARES:
+            # A positive is found above the highest item of U that is not called.
+            left = [
+                value for number, value in enumerate(pool, 1) if number <= (1 - share) * len(pool)
+            ]
+            threshold = max(left, default=-np.inf)
+            at.append(recall(row, threshold, inside) - recall(row, threshold, outside))
+        lost.append(at)
     every = np.arange(len(labelled))
-    return max(auc(row, every) for row in scores) - float(np.mean(elsewhere))
+    best_of_all = max(auc(row, every) for row in scores)
+    return best_of_all - float(np.mean(elsewhere)), [float(one) for one in np.mean(lost, axis=0)]
 
 
 def test_weights_do_what_repeated_items_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +180,10 @@ def test_weights_do_what_repeated_items_do(monkeypatch: pytest.MonkeyPatch) -> N
     times = np.stack([np.bincount(random.integers(24, size=24), minlength=24) for _ in range(20)])
     monkeypatch.setattr(selection, "RESAMPLES", 20)
     monkeypatch.setattr(selection, "_draws", lambda groups, random: [times.astype(np.int32)])
-    expected = max(0.0, slow_optimism(scores, labelled, times))
-    assert optimism(scores, labelled, np.arange(24)) == pytest.approx(expected)
+    auc, recall = slow_optimism(scores, labelled, times)
+    found = optimism(scores, labelled, np.arange(24))
+    assert found.auc == pytest.approx(max(0.0, auc))
+    assert found.recall == pytest.approx([max(0.0, one) for one in recall])
 
 
 def test_few_draws_at_a_time_give_the_bits_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

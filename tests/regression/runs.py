@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.datasets import load_breast_cancer
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from onesided import PUClassifier
 from tests.cli.command import call
@@ -97,9 +98,17 @@ RUNS: Mapping[str, Callable[[Path], Record]] = {
 
 
 def machine() -> dict[str, str]:
-    """Return what decides how sums are rounded."""
+    """Return what decides how sums are rounded.
+
+    Linear algebra chooses its loops by the processor too, and not as torch does.
+    """
     cpu = torch.backends.cpu.get_cpu_capability()
-    return {"torch": torch.__version__, "processor": f"{platform.machine()} {cpu}"}
+    loops = {str(library.get("architecture")) for library in threadpool_info()}
+    return {
+        "torch": torch.__version__,
+        "processor": f"{platform.machine()} {cpu}",
+        "linear algebra": " ".join(sorted(loops - {"None"})),
+    }
 
 
 def record(name: str, folder: Path) -> Record:

@@ -11,6 +11,7 @@ from onesided.core.errors import ConfigError, DataError, DataNotFound, OnesidedE
 from onesided.engine.model_file import ModelDescription
 from onesided.metrics.intervals import auc_spread, clopper_pearson
 from onesided.metrics.registry import OWN_SCORES
+from onesided.metrics.selection import SHARES, Optimism
 from onesided.metrics.threshold_rules import HALF, parse_rule
 from onesided.nets.build import BackboneConfig
 from onesided.run.compare import move_thresholds
@@ -352,6 +353,25 @@ def test_another_threshold_keeps_the_correction_of_a_search(
     plain = auc_spread(*pair).value
     assert changed["pu"]["figures"]["proxy_auc"]["value"] == pytest.approx(plain - (optimism or 0))
     assert move_thresholds(run, parse_rule("0.5")).get("optimism") == optimism
+
+
+def test_another_threshold_keeps_the_correction_of_recall_and_the_groups(tmp_path: Path) -> None:
+    group = np.arange(len(SCORED.train)) // 10
+    folded = replace(SCORED, fold=np.zeros(len(SCORED.train), np.int64), held_out=None)
+    folded = replace(folded, held_out_labelled=None)
+    recalls = {}
+    for name, scored in (("alone", folded), ("grouped", replace(folded, train_group=group))):
+        for luck in (0.0, 0.04):
+            run = finished(tmp_path / f"{name}-{luck}", scored)
+            entries = Optimism(0.01, (luck,) * len(SHARES)).to_json()
+            write_json(run / "result.json", {**read_result(run), **entries})
+            figures = move_thresholds(run, parse_rule("0.6"))["pu"]["figures"]
+            recalls[name, luck] = figures["recall"]
+    plain, lowered = recalls["alone", 0.0], recalls["alone", 0.04]
+    assert lowered["value"] == pytest.approx(plain["value"] - 0.04)
+    assert lowered["high"] - lowered["low"] > plain["high"] - plain["low"]
+    assert recalls["grouped", 0.0]["value"] == plain["value"]
+    assert recalls["grouped", 0.0]["low"] < plain["low"]
 
 
 @pytest.mark.parametrize("optimism", [-0.1, 2, "much", None])

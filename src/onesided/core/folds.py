@@ -7,6 +7,8 @@ from jaxtyping import Bool, Int64, Shaped
 
 Groups = Int64[np.ndarray, "n"]
 """Items with the same number belong together and stay on one side of every division."""
+GroupsOfBoth = tuple[Int64[np.ndarray, "..."], Int64[np.ndarray, "..."]]
+"""The groups of positives and of unlabelled items, in one numbering."""
 
 
 def assign_folds(

@@ -31,6 +31,7 @@ from onesided.jobs.region import Region, RegionResult, Wanted, formats_of, part_
 from onesided.jobs.settings import PathLike, nested, training_flags
 from onesided.jobs.training import train_on_chips
 from onesided.jobs.words import MOST_SKIPPED
+from onesided.metrics.selection import Optimism
 from onesided.run.config import ChipsConfig, check_prior, storable
 from onesided.run.folder import CHIPS, check_place, working_in
 from onesided.run.presets import plan_run
@@ -355,7 +356,7 @@ class _Job:
             prior=PriorUsed.of_result(trained.result),
             unseen=False,
             notices=trained.notices,
-            optimism=trained.result.get("optimism", 0.0),
+            optimism=Optimism.of_result(trained.result),
         )
 
     def map_by_model(self, model: Path, prior: object | None) -> MapResult:
@@ -415,7 +416,7 @@ class _Job:
         prior: PriorUsed | None,
         unseen: bool,
         notices: Sequence[str],
-        optimism: float = 0.0,
+        optimism: Optimism | None = None,
     ) -> MapResult:
         summary = summarise(table, prior=prior, truth=self.truth, unseen=unseen, optimism=optimism)
         alarm = (summary.degenerate,) if summary.degenerate else ()

@@ -64,6 +64,7 @@ from onesided.jobs.map_request import MapRequest, words_of
 from onesided.jobs.settings import PathLike
 from onesided.jobs.training import TrainedOnChips, train_on_chips
 from onesided.metrics.calibration import Calibration
+from onesided.metrics.selection import Optimism
 from onesided.run.config import ChipsConfig
 from onesided.run.folder import CHIPS, REGION, Place, check_place, make_folder, working_in
 from onesided.run.presets import Plan, plan_run
@@ -221,14 +222,14 @@ class Region:
             known.copies[sample], known.rejected[sample] = trained.copies, trained.rejected
             known.marked[sample] = trained.marked
             used = PriorUsed.of_result(trained.result)
-            optimism = float(trained.result.get("optimism", 0.0))
+            optimism = Optimism.of_result(trained.result)
             warnings += trained.notices
         else:
             used = None if prior is None else PriorUsed(prior, None, None, "given")
-            optimism = 0.0
+            optimism = Optimism()
         facts = {
             "unseen": model is not None,
-            "optimism": optimism,
+            **optimism.to_json(),
             "prior": None if used is None else used.to_json(),
             "warnings": warnings,
         }
@@ -453,7 +454,7 @@ def merge_region(
             prior=prior,
             truth=truth,
             unseen=bool(facts["unseen"]),
-            optimism=float(facts["optimism"]),
+            optimism=Optimism.of_result(facts),
         )
         alarm = (summary.degenerate,) if summary.degenerate else ()
         warnings = tuple(dict.fromkeys((*alarm, *facts["warnings"], *summary.warnings)))

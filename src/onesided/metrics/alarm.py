@@ -4,18 +4,19 @@
     S_P(t), S_U(t)  shares of the positives and of the unlabelled that score above t
 
 An alarm that noise sets off is soon ignored. So two samples are always compared with exact
-binomial bounds.
+binomial bounds, of as many items as those of groups are worth.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 
 from onesided.core.errors import DataError
+from onesided.core.folds import Groups, GroupsOfBoth
 from onesided.metrics.figure import Raw
-from onesided.metrics.intervals import clopper_pearson, lower_bounds, upper_bounds
+from onesided.metrics.intervals import clopper_pearson, lower_bounds, upper_bounds, worth
 
 EVERYTHING = 0.99
 """Above this share of U called positive, the model calls everything positive."""
@@ -186,6 +187,7 @@ def prior_consistency(
     prior: float,
     threshold: float = 0.5,
     coverage: float = 0.95,
+    groups: GroupsOfBoth | None = None,
 ) -> tuple[str, ...]:
     """Return one sentence for each way in which prior, P and U contradict each other.
 
@@ -202,7 +204,9 @@ def prior_consistency(
     sentences = []
     for kind, sign in (("high", 1.0), ("low", -1.0)):
         positive, unlabelled = sign * positive_scores, sign * unlabelled_scores
-        most = _largest_prior(positive, unlabelled, thresholds=sign * thresholds, error=error)
+        most = _largest_prior(
+            positive, unlabelled, thresholds=sign * thresholds, error=error, groups=groups
+        )
         if prior > most:
             sentences.append(_contradiction(prior, most, kind))
     return tuple(sentences)
@@ -276,17 +280,26 @@ def _largest_prior(
     *,
     thresholds: Float[np.ndarray, "thresholds"],
     error: float,
+    groups: GroupsOfBoth | None,
 ) -> float:
     """Return the largest pi with pi S_P(t) <= S_U(t) at every threshold t, allowing for noise."""
-    least = lower_bounds(_above(positive_scores, thresholds), len(positive_scores), error)
-    room = upper_bounds(_above(unlabelled_scores, thresholds), len(unlabelled_scores), error)
+    of_p, of_u = (
+        _above(scores, thresholds, groups and groups[side])
+        for side, scores in enumerate((positive_scores, unlabelled_scores))
+    )
+    least, room = lower_bounds(*of_p, error), upper_bounds(*of_u, error)
     return float(np.min(room / np.maximum(least, np.finfo(float).tiny)))
 
 
 def _above(
-    scores: Float[np.ndarray, "n"], thresholds: Float[np.ndarray, "thresholds"]
-) -> Int64[np.ndarray, "thresholds"]:
-    return len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
+    scores: Float[np.ndarray, "n"],
+    thresholds: Float[np.ndarray, "thresholds"],
+    groups: Groups | None,
+) -> tuple[Float[np.ndarray, "thresholds"], Float[np.ndarray, "thresholds"]]:
+    """Return how many scores are above each threshold, and of how many, as items of their own."""
+    above = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
+    trials = np.array([worth(scores > one, groups) for one in thresholds])
+    return above * (trials / len(scores)), trials
 
 
 def _contradiction(prior: float, most: float, kind: str) -> str:

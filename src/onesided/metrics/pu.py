@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from onesided.core.errors import DataError
+from onesided.core.folds import GroupsOfBoth
 from onesided.core.rng import numpy_generator
 from onesided.metrics.alarm import (
     Evidence,
@@ -45,9 +46,11 @@ from onesided.metrics.intervals import (
     Interval,
     auc_spread,
     clopper_pearson,
+    less,
     placements,
     prior_draws,
     share_draws,
+    worth,
 )
 from onesided.metrics.registry import FIGURES, Bias
 
@@ -56,25 +59,51 @@ Rate = TypeVar("Rate", float, NDArray[np.float64])
 
 @dataclass(frozen=True)
 class _Counts:
-    """Counts on the scores: all that the figures need."""
+    """Counts on the scores: all that the figures need.
+
+    Attributes:
+        found: Positives above the threshold.
+        called: Unlabelled items above it.
+        worth_positives: How many independent positives give the recall as exactly as these.
+        worth_unlabelled: Likewise for the share called.
+        optimism: By how much the recall is too high.
+        proxy: The proxy AUC, less its own optimism.
+    """
 
     found: int
     positives: int
     called: int
     unlabelled: int
+    worth_positives: float
+    worth_unlabelled: float
+    optimism: float
     proxy: AucSpread
 
     @property
-    def recall(self) -> float:
+    def counted_recall(self) -> float:
         return self.found / self.positives
+
+    @property
+    def recall(self) -> float:
+        return max(self.counted_recall - self.optimism, 0.0)
 
     @property
     def share(self) -> float:
         return self.called / self.unlabelled
 
+    @property
+    def recall_counts(self) -> tuple[float, float]:
+        """Successes and trials behind the recall, as many as they are worth."""
+        return self.counted_recall * self.worth_positives, self.worth_positives
+
+    @property
+    def share_counts(self) -> tuple[float, float]:
+        """Successes and trials behind the share called."""
+        return self.share * self.worth_unlabelled, self.worth_unlabelled
+
     def evidence(self, coverage: float) -> Evidence:
         ends = (self.proxy.value, *self.proxy.interval(coverage))
-        return Evidence(self.share, self.recall, ends, self.positives, self.unlabelled)
+        return Evidence(self.share, self.counted_recall, ends, self.positives, self.unlabelled)
 
 
 @dataclass(frozen=True)
@@ -121,6 +150,9 @@ def evaluate_pu(
     prior_interval: Interval | None = None,
     labelled_share: float | None = None,
     optimism: float = 0.0,
+    recall_optimism: float = 0.0,
+    groups: GroupsOfBoth | None = None,
+    of_pool: bool = False,
     coverage: float = 0.95,
     prior_origin: str | None = None,
     no_prior: str = NO_PRIOR,
@@ -140,6 +172,11 @@ def evaluate_pu(
             and U were held out at different rates; taken from the scores otherwise.
         optimism: By how much the proxy AUC is too high because the model was chosen among
             several by it, see `metrics.selection`.
+        recall_optimism: Likewise of the recall, also because the threshold followed these scores.
+        groups: Of the positives and of the unlabelled items, in one numbering; None where every
+            item stands for itself.
+        of_pool: Whether the unlabelled items are the whole pool that the figures are about, whose
+            hidden positives have luck of their own.
         coverage: How often the intervals should hold the truth.
         prior_origin: Id of the assumption that says where the prior comes from, such as
             "own_scores" for one that was estimated on these same scores.
@@ -148,12 +185,13 @@ def evaluate_pu(
     setting = Setting(scenario, prior, prior_interval, labelled_share, coverage)
     _check_scores(positive_scores, "held-out positives")
     _check_scores(unlabelled_scores, "held-out unlabelled items")
-    counts = _Counts(
-        found=int(np.count_nonzero(positive_scores > threshold)),
-        positives=len(positive_scores),
-        called=int(np.count_nonzero(unlabelled_scores > threshold)),
-        unlabelled=len(unlabelled_scores),
-        proxy=auc_spread(positive_scores, unlabelled_scores).less(optimism),
+    counts = _count(
+        positive_scores > threshold,
+        unlabelled_scores > threshold,
+        proxy=auc_spread(positive_scores, unlabelled_scores, groups).less(optimism),
+        optimism=recall_optimism,
+        groups=groups,
+        hidden=prior if of_pool else None,
     )
     measured, derived = _measured(counts, coverage), _derived(counts, setting)
     evidence = counts.evidence(coverage)
@@ -162,7 +200,12 @@ def evaluate_pu(
     if prior is not None and not alarm:
         low = prior if prior_interval is None else prior_interval[0]
         warnings += prior_consistency(
-            positive_scores, unlabelled_scores, prior=low, threshold=threshold, coverage=coverage
+            positive_scores,
+            unlabelled_scores,
+            prior=low,
+            threshold=threshold,
+            coverage=coverage,
+            groups=groups,
         )
     prior_used = prior_figure(prior, prior_interval, origin=prior_origin, missing=no_prior)
     figures = {
@@ -172,6 +215,36 @@ def evaluate_pu(
     }
     ordered = {name: figures[name] for name in FIGURES if name in figures}
     return PUEvaluation(ordered, alarm, warnings)
+
+
+def _count(
+    found: Bool[np.ndarray, "positives"],
+    called: Bool[np.ndarray, "unlabelled"],
+    *,
+    proxy: AucSpread,
+    optimism: float,
+    groups: GroupsOfBoth | None,
+    hidden: float | None,
+) -> _Counts:
+    """Return the counts; `hidden` is the share of U whose recall is meant, None for any sample.
+
+    The recall of the pool is that of its hidden positives, who are a sample themselves: its
+    distance from that of P varies with both.
+    """
+    worth_positives = worth(found, groups and groups[0])
+    worth_unlabelled = worth(called, groups and groups[1])
+    if hidden:
+        worth_positives = 1 / (1 / worth_positives + 1 / (hidden * worth_unlabelled))
+    return _Counts(
+        found=int(np.count_nonzero(found)),
+        positives=len(found),
+        called=int(np.count_nonzero(called)),
+        unlabelled=len(called),
+        worth_positives=worth_positives,
+        worth_unlabelled=worth_unlabelled,
+        optimism=optimism,
+        proxy=proxy,
+    )
 
 
 def proxy_auc(
@@ -238,8 +311,9 @@ _ADVANTAGE = Formula(lambda rates: rates.recall - rates.share, needs_prior=False
 
 def _measured(counts: _Counts, coverage: float) -> dict[str, Figure]:
     """Return the figures that are read off the scores directly."""
-    recall = clopper_pearson(counts.found, counts.positives, coverage=coverage)
-    share = clopper_pearson(counts.called, counts.unlabelled, coverage=coverage)
+    exact = clopper_pearson(*counts.recall_counts, coverage=coverage)
+    recall = less(counts.counted_recall, exact, counts.optimism, coverage=coverage)
+    share = clopper_pearson(*counts.share_counts, coverage=coverage)
     proxy = counts.proxy
     return {
         "recall": Figure("recall", counts.recall, *recall, assumes=("scar", "held_out")),
@@ -336,8 +410,8 @@ def _possible_truths(counts: _Counts, setting: Setting) -> tuple[Rates, Rates]:
     every figure, and are the same at both ends.
     """
     rng = numpy_generator(0, "evaluate_pu")
-    recall_low, recall_high = share_draws(counts.found, counts.positives, rng)
-    share_low, share_high = share_draws(counts.called, counts.unlabelled, rng)
+    recall_low, recall_high = share_draws(*counts.recall_counts, rng)
+    share_low, share_high = share_draws(*counts.share_counts, rng)
     labelled = (
         rng.beta(counts.positives + 0.5, counts.unlabelled + 0.5, DRAWS)
         if setting.labelled_share is None
@@ -351,14 +425,21 @@ def _possible_truths(counts: _Counts, setting: Setting) -> tuple[Rates, Rates]:
         else prior_draws(setting.prior, setting.prior_interval, rng, coverage=setting.coverage)
     )
     rest = (counts.proxy.draws(rng), prior, labelled)
+    if counts.optimism:
+        less_by = counts.optimism * (1 + rng.standard_normal(DRAWS))
+        recall_low, recall_high = (
+            np.clip(drawn - less_by, 0, 1) for drawn in (recall_low, recall_high)
+        )
     return Rates(recall_low, share_high, *rest), Rates(recall_high, share_low, *rest)
 
 
 def _warnings(counts: _Counts, derived: Mapping[str, Raw]) -> tuple[str, ...]:
     shares = {name: derived[name] for name, formula in FORMULAS.items() if formula.is_share}
     clipped = outside_unit_interval(shares)
-    unclear = counts.recall > counts.share and derived["advantage"].interval[0] <= 0
-    weak = weak_separation(counts.recall, counts.share, counts.positives) if unclear else None
+    unclear = counts.counted_recall > counts.share and derived["advantage"].interval[0] <= 0
+    weak = (
+        weak_separation(counts.counted_recall, counts.share, counts.positives) if unclear else None
+    )
     return tuple(sentence for sentence in (clipped, weak) if sentence is not None)
 
 

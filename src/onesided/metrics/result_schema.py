@@ -136,6 +136,7 @@ class _Result(_Compared):
     leaderboard: list[_Tried] = []  # these five after a search only
     folds: _Count = 0
     optimism: _Share = 0.0
+    recall_optimism: list[_Share] = []
     words: str = ""
     search_seconds: _Seconds = 0.0
     title: str = ""

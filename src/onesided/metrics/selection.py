@@ -2,16 +2,18 @@
 
     A_k     proxy AUC of model k, out of fold
     d_i     difference of two models' placements of item i
+    s       share of U called positive
 
 The best of several estimates is too high on average: it won partly by luck. Tsamardinos,
 Greasidou and Borboudakis (Machine Learning 2018) measure that luck without training anything
 again: draw items with replacement, choose the best model on those drawn, evaluate it on those
-that were not drawn. The mean of these evaluations is what the best figure is compared with.
+that were not drawn. The mean of these evaluations is what the best figure is compared with. The
+recall of the chosen model is too high for the same reason, and is compared likewise.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int32
@@ -25,6 +27,8 @@ RESAMPLES = 200
 CELLS = 2**23
 """Items times draws that are in memory at once, 32 MB for each array of them: all draws at once
 would be gigabytes for a million items."""
+SHARES = tuple(float(share) for share in np.linspace(0.05, 0.95, 19))
+"""Shares of U called at which the optimism of recall is measured; others are interpolated."""
 SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 Scores = Float64[np.ndarray, "n"]
@@ -55,31 +59,73 @@ def difference(first: Scores, second: Scores, labelled: Labelled) -> Difference:
     return Difference(float(of_positive.mean()), float(np.sqrt(variance)))
 
 
+@dataclass(frozen=True)
+class Optimism:
+    """By how much figures of a model are too high on average because it was chosen by them.
+
+    Attributes:
+        auc: Of the proxy AUC.
+        recall: Of recall, at each of `SHARES`; empty where nothing was chosen.
+    """
+
+    auc: float = 0.0
+    recall: tuple[float, ...] = ()
+
+    def of_recall(self, share: float) -> float:
+        """Return that of recall where a share of U is called; none if nothing or all is."""
+        if not self.recall:
+            return 0.0
+        return float(np.interp(share, (0.0, *SHARES, 1.0), (0.0, *self.recall, 0.0)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entries of `result.json`."""
+        return {"optimism": self.auc, "recall_optimism": list(self.recall)}
+
+    @classmethod
+    def of_result(cls, result: Mapping[str, Any]) -> "Optimism":
+        """Return what a `result.json` records; older ones have nothing of recall."""
+        return cls(float(result.get("optimism", 0.0)), tuple(result.get("recall_optimism", ())))
+
+
 def optimism(
     scores: Float64[np.ndarray, "models n"], labelled: Labelled, groups: Groups, *, seed: int = 0
-) -> float:
-    """Return by how much the best proxy AUC of these models is too high on average, at least 0.
+) -> Optimism:
+    """Return the optimism of the model with the best proxy AUC; no part of it is below 0.
 
     Items of one group are drawn together. With a single model nothing was chosen, and it is 0.
     """
     if len(scores) < 2:
-        return 0.0
+        return Optimism()
     models = [_ranked(row, labelled) for row in scores]
     every = np.ones((1, len(labelled)), np.int32)
     best = max(float(model.auc(every)[0]) for model in models)
-    drawn = [
-        [
-            np.stack([model.auc(counted) for model in models])
-            for counted in (times, (times == 0).astype(np.int32))
-        ]
-        for times in _draws(groups, numpy_generator(seed, "optimism"))
-    ]
-    inside, outside = (np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True))
-    chosen = np.nan_to_num(inside, nan=-1.0).argmax(axis=0)
-    elsewhere = outside[chosen, np.arange(RESAMPLES)]
-    if np.isnan(elsewhere).all():
-        return 0.0  # a single group of positives: nothing is left outside a draw
-    return max(0.0, best - float(np.nanmean(elsewhere)))
+    outside = np.concatenate(
+        [_outside(models, times) for times in _draws(groups, numpy_generator(seed, "optimism"))]
+    )
+    known = outside[~np.isnan(outside).any(axis=1)]
+    if not len(known):
+        return Optimism()  # a single group of positives: nothing is left outside a draw
+    auc, *recall = known.mean(axis=0)
+    return Optimism(max(0.0, best - float(auc)), tuple(max(0.0, float(one)) for one in recall))
+
+
+def _outside(
+    models: Sequence["_Ranked"], times: Int32[np.ndarray, "draws n"]
+) -> Float64[np.ndarray, "draws figures"]:
+    """Return what the model that is best on the items drawn shows on the others.
+
+    Its proxy AUC, and by how much its recalls are lower than on those drawn. There is no best
+    recall to compare with, since models are not chosen by it.
+    """
+    chosen = np.nan_to_num(np.stack([model.auc(times) for model in models]), nan=-1.0).argmax(0)
+    found = np.empty((len(times), 1 + len(SHARES)))
+    for number in np.unique(chosen):
+        rows = chosen == number
+        drawn, others = times[rows], (times[rows] == 0).astype(np.int32)
+        found[rows, 0] = models[number].auc(others)
+        model = models[number]
+        found[rows, 1:] = model.recall(drawn, drawn) - model.recall(drawn, others)
+    return found
 
 
 def _draws(groups: Groups, random: np.random.Generator) -> Iterator[Int32[np.ndarray, "draws n"]]:
@@ -126,6 +172,28 @@ class _Ranked:
         missing = np.full(len(times), np.nan)
         auc: np.ndarray = np.divide(wins, pairs, out=missing, where=pairs > 0)
         return auc
+
+    def recall(
+        self, drawn: Int32[np.ndarray, "draws n"], counted: Int32[np.ndarray, "draws n"]
+    ) -> Float64[np.ndarray, "draws shares"]:
+        """Return the recall of the counted positives if each of `SHARES` of the drawn U is called.
+
+        NaN for a draw without unlabelled items, or where no positive is counted.
+        """
+        from_below, weight = drawn[:, self.pool].cumsum(axis=1), counted[:, self.labelled]
+        found = np.empty((len(drawn), len(SHARES)))
+        for place, share in enumerate(SHARES):
+            # The threshold is the highest drawn item that is not called.
+            left = np.floor((1 - share) * from_below[:, -1])
+            below = [
+                row.searchsorted(count) + 1 if count else 0
+                for row, count in zip(from_below, left, strict=True)
+            ]
+            found[:, place] = np.where(self.below >= np.array(below)[:, None], weight, 0).sum(1)
+        total = weight.sum(axis=1, keepdims=True) * (from_below[:, -1:] > 0)
+        missing = np.full(found.shape, np.nan)
+        recall: np.ndarray = np.divide(found, total, out=missing, where=total > 0)
+        return recall
 
 
 def _ranked(scores: Scores, labelled: Labelled) -> _Ranked:

@@ -19,6 +19,7 @@ from onesided.engine.model_file import DESCRIPTION, ModelDescription, write_desc
 from onesided.metrics.figure import VAGUE
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.registry import FROM_OWN_SCORES, OWN_SCORES_MEDIAN
+from onesided.metrics.selection import Optimism
 from onesided.metrics.threshold_rules import (
     HALF,
     NoThreshold,
@@ -257,7 +258,7 @@ class NewThreshold:
             threshold,
             scenario=result["scenario"],
             prior=self.prior,
-            optimism=result.get("optimism", 0.0),  # only a search has one
+            optimism=Optimism.of_result(result),
         )
         old = (result.get("threshold_rule") or {}).get("explained")
         notices = [text for text in result.get("notices", []) if text != old]

@@ -21,6 +21,7 @@ from onesided.methods import AUTO
 from onesided.methods.auto import AutoConfig
 from onesided.metrics.calibration import Calibration
 from onesided.metrics.figure import PUEvaluation
+from onesided.metrics.selection import Optimism
 from onesided.run.calibrated import calibrate, with_truth
 from onesided.run.cards import write_cards
 from onesided.run.columns import columns_of, numbers_of
@@ -46,7 +47,13 @@ from onesided.run.folder import (
 from onesided.run.gallery import save_report_data
 from onesided.run.prior import PriorUsed
 from onesided.run.problem import Hashes, Problem
-from onesided.run.scored import Scored, entries_at, figures_at, prior_for_estimates
+from onesided.run.scored import (
+    Scored,
+    entries_at,
+    figures_at,
+    group_numbers,
+    prior_for_estimates,
+)
 from onesided.run.search.race import Search, search
 from onesided.run.training import Trained, train
 from onesided.run.truth_log import true_accuracy
@@ -200,7 +207,7 @@ def finish(problem: Problem, trained: Trained, found: Search | None = None) -> F
     known = trained.prior.value if trained.prior else given
     chosen = threshold_after_training(config.threshold, scored, known)
     prior = prior_for_estimates(scored, trained.prior, given)
-    optimism = found.board.optimism() if found else 0.0
+    optimism = found.board.optimism() if found else Optimism()
     evaluation = figures_at(
         scored, chosen.value, scenario=problem.split.scenario, prior=prior, optimism=optimism
     )
@@ -235,6 +242,7 @@ def _score_everything(problem: Problem, predictor: Predictor, found: Search | No
     """Return the scores of every part of the data; each sample is scored once."""
     split = problem.split
     train, held_out, test = split.train, split.held_out, split.test
+    groups = group_numbers(train.groups, None if held_out is None else held_out.groups)
     return Scored(
         train=predictor.scores(train.values) if found is None else found.scores,
         train_labelled=train.labelled,
@@ -246,6 +254,8 @@ def _score_everything(problem: Problem, predictor: Predictor, found: Search | No
         fold=None if found is None else found.board.fold,
         train_counted=counted(train),
         train_found=train.found,
+        train_group=groups[0],
+        held_out_group=groups[1],
         held_out_counted=None if held_out is None else counted(held_out, train),
     )
 
@@ -288,7 +298,7 @@ def _training_entries(problem: Problem, seconds: float) -> dict[str, Any]:
     }
 
 
-def _search_entries(found: Search | None, optimism: float) -> dict[str, Any]:
+def _search_entries(found: Search | None, optimism: Optimism) -> dict[str, Any]:
     """Return the entries of `result.json` that say what was tried and why one was kept."""
     if found is None:
         return {}
@@ -296,7 +306,7 @@ def _search_entries(found: Search | None, optimism: float) -> dict[str, Any]:
         "chosen_by": AUTO,
         "words": found.winner.words,
         "leaderboard": found.board.to_json(),
-        "optimism": optimism,
+        **optimism.to_json(),
         "folds": int(found.board.fold.max()) + 1,
         "search_seconds": round(found.seconds, 3),
     }

@@ -1,19 +1,21 @@
 """All scores of a run, in full precision, and the figures that follow from them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float64, Int64, Shaped
 
 from onesided.core.errors import DataNotFound, OnesidedError
+from onesided.core.folds import Groups, GroupsOfBoth
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.problem.dataset import Scenario
 from onesided.metrics.figure import NO_PRIOR, Figure, PUEvaluation
 from onesided.metrics.intervals import clopper_pearson
 from onesided.metrics.pu import after_review, evaluate_pu
+from onesided.metrics.selection import Optimism
 from onesided.metrics.truth import truth_metrics
 from onesided.run.prior import NoPrior, PriorUsed, own_prior, own_prior_of_three
 from onesided.storage.atomic import write_arrays
@@ -34,7 +36,8 @@ class Scored:
     on. `test_truth` holds true classes, for reporting only. After a search `train` holds
     out-of-fold scores and `fold` says which model gave each: no item was scored by a model that
     was trained on it. The rows that are counted are one for each content, and none whose content
-    was trained on; None counts all. `train_found` marks P that a review found.
+    was trained on; None counts all. `train_found` marks P that a review found. Groups have one
+    numbering for all rows; None where every item stands for itself.
     """
 
     train: Float64[np.ndarray, "n"]
@@ -48,6 +51,8 @@ class Scored:
     train_counted: Bool[np.ndarray, "n"] | None = None
     held_out_counted: Bool[np.ndarray, "h"] | None = None
     train_found: Bool[np.ndarray, "n"] | None = None
+    train_group: Int64[np.ndarray, "n"] | None = None
+    held_out_group: Int64[np.ndarray, "h"] | None = None
 
     @property
     def unlabelled(self) -> Float64[np.ndarray, "u"]:
@@ -63,19 +68,32 @@ class Scored:
         Those of the held-out part, and after a search those of every training item; copies count
         once.
         """
-        parts = []
-        if self.fold is not None:
-            counted = _all_or(self.train_counted, self.train)
-            parts.append((self.train[counted], self.train_labelled[counted]))
-        if self.held_out is not None and self.held_out_labelled is not None:
-            counted = _all_or(self.held_out_counted, self.held_out)
-            parts.append((self.held_out[counted], self.held_out_labelled[counted]))
+        parts = [(scores, labelled) for scores, labelled, _ in self._not_trained_on()]
         if not parts:
             return None
         scores, labelled = (np.concatenate(part) for part in zip(*parts, strict=True))
         if labelled.all() or not labelled.any():
             return None  # every held-out item of P, or of U, is a copy of a training item
         return scores[labelled], scores[~labelled]
+
+    def held_out_groups(self) -> GroupsOfBoth | None:
+        """Return the groups of the items of `held_out_pair`; None where each stands for itself."""
+        if self.train_group is None:
+            return None
+        parts = [(group, labelled) for _, labelled, group in self._not_trained_on()]
+        group, labelled = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return group[labelled], group[~labelled]
+
+    def _not_trained_on(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield score, label and group of the items that figures count, part by part."""
+        if self.fold is not None:
+            counted = _all_or(self.train_counted, self.train)
+            group = _all_or(self.train_group, self.train)
+            yield self.train[counted], self.train_labelled[counted], group[counted]
+        if self.held_out is not None and self.held_out_labelled is not None:
+            counted = _all_or(self.held_out_counted, self.held_out)
+            group = _all_or(self.held_out_group, self.held_out)
+            yield self.held_out[counted], self.held_out_labelled[counted], group[counted]
 
     def save(self, path: Path) -> None:
         """Write the scores, without pickled objects."""
@@ -106,6 +124,8 @@ class Scored:
             *(() if self.train_counted is None else ((self.train, self.train_counted),)),
             *(() if self.train_found is None else ((self.train, self.train_found),)),
             *(() if self.held_out_counted is None else ((self.held_out, self.held_out_counted),)),
+            *(() if self.train_group is None else ((self.train, self.train_group),)),
+            *(() if self.held_out_group is None else ((self.held_out, self.held_out_group),)),
         )
         for scores, labels in pairs:
             if getattr(scores, "shape", None) != getattr(labels, "shape", None):
@@ -131,13 +151,24 @@ def _is_sound(name: str, values: np.ndarray | None) -> bool:
         return values.dtype == bool
     if name.endswith("_truth"):
         return values.dtype.kind in "iu" and bool(np.isin(values, (NEGATIVE, POSITIVE)).all())
-    if name == "fold":
+    if name == "fold" or name.endswith("_group"):
         return values.dtype.kind in "iu" and bool((values >= 0).all())
     return are_scores(values)
 
 
 def _all_or(counted: np.ndarray | None, scores: np.ndarray) -> np.ndarray:
     return np.ones(len(scores), bool) if counted is None else counted
+
+
+def group_numbers(
+    train: Shaped[np.ndarray, "n"] | None, held_out: Shaped[np.ndarray, "h"] | None
+) -> tuple[Groups | None, Groups | None]:
+    """Return groups as numbers that the training and the held-out part share."""
+    if train is None:
+        return None, None
+    every = train if held_out is None else np.concatenate([train, held_out])
+    _, number = np.unique(every, return_inverse=True)
+    return number[: len(train)], None if held_out is None else number[len(train) :]
 
 
 def are_scores(values: np.ndarray) -> bool:
@@ -208,12 +239,12 @@ def figures_at(
     *,
     scenario: Scenario,
     prior: PriorUsed | NoPrior | None,
-    optimism: float = 0.0,
+    optimism: Optimism | None = None,
 ) -> PUEvaluation | None:
     """Return the evaluation of P and U that no model scored after training on them, or None.
 
-    None as a prior finds one by the scores. `optimism` is that of the proxy AUC where the model
-    was chosen among several by it.
+    None as a prior finds one by the scores. `optimism` is that of a model that was chosen among
+    several.
     """
     pair = scored.held_out_pair()
     if pair is None:
@@ -231,6 +262,8 @@ def figures_at(
         scenario=scenario,
         labelled_share=labelled_share,
         optimism=optimism,
+        groups=scored.held_out_groups(),
+        of_pool=scored.fold is not None,
     )
     reviewed = scored.train_found is not None and scored.train_found.any()
     return after_review(evaluation) if reviewed else evaluation
@@ -244,10 +277,13 @@ def evaluate_by(
     threshold: float,
     scenario: Scenario,
     labelled_share: float | None,
-    optimism: float = 0.0,
+    optimism: Optimism | None = None,
+    groups: GroupsOfBoth | None = None,
+    of_pool: bool = False,
 ) -> PUEvaluation:
     """Return the evaluation of held-out scores, with the prior or the reason for its absence."""
     known = prior if isinstance(prior, PriorUsed) else None
+    luck, called = optimism or Optimism(), float((unlabelled > threshold).mean())
     return evaluate_pu(
         positive,
         unlabelled,
@@ -256,7 +292,10 @@ def evaluate_by(
         prior=known.value if known else None,
         prior_interval=known.interval if known else None,
         labelled_share=labelled_share,
-        optimism=optimism,
+        optimism=luck.auc,
+        recall_optimism=luck.of_recall(called),
+        groups=groups,
+        of_pool=of_pool,
         prior_origin=known.origin if known else None,
         no_prior=NO_PRIOR if known else str(prior),
     )

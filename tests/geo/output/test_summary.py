@@ -17,6 +17,7 @@ from onesided.geo.output.summary import (
 from onesided.geo.output.table import MapTable
 from onesided.metrics.figure import Figure
 from onesided.metrics.registry import ASSUMPTIONS, OWN_SCORES
+from onesided.metrics.selection import Optimism
 from onesided.run.prior import PriorUsed
 from tests.geo.maps import houses, table
 
@@ -196,8 +197,26 @@ def test_a_training_that_finds_nothing_rings() -> None:
 def test_a_map_after_a_search_lowers_the_auc_by_its_optimism() -> None:
     drawn = separated(0.3)[0]
     some, more = (
-        summarise(drawn, prior=GIVEN, optimism=optimism).figure("auc").value
+        summarise(drawn, prior=GIVEN, optimism=Optimism(optimism)).figure("auc").value
         for optimism in (0.1, 0.15)
     )
     assert some is not None
     assert more == pytest.approx(some - 0.05 / (1 - GIVEN.value))
+
+
+def test_marks_of_a_few_neighbourhoods_that_are_alike_are_worth_fewer() -> None:
+    """Where damage looks alike within a street, 200 marks of one street say less than 200."""
+    random = np.random.default_rng(1)
+    drawn = table(houses(400), marked=100)
+    east = np.arange(400) % 2 == 0
+    scattered = np.clip(random.normal(0.6, 0.2, 400), 0, 1)
+    by_street = np.where(np.arange(400) // 20 % 2 == 0, 0.8, 0.4) + random.normal(0, 0.05, 400)
+    widths = []
+    for scores in (np.where(east, scattered, scattered), by_street):
+        figure = summarise(
+            replace(drawn, scores=scores, held_out=np.ones(400, bool), reasons={}), prior=GIVEN
+        ).figure("recall")
+        assert figure.low is not None
+        assert figure.high is not None
+        widths.append(figure.high - figure.low)
+    assert widths[1] > 1.5 * widths[0]

@@ -98,6 +98,19 @@ def test_the_figures_are_those_of_out_of_fold_scores_less_the_optimism() -> None
     assert won["proxy_auc"] == pytest.approx(auc + optimism)
 
 
+def test_positives_of_few_groups_are_worth_fewer_in_every_figure() -> None:
+    values = numbered(240, 60, seed=3)
+    group = np.concatenate([np.arange(60) // 6, 100 + np.arange(180) // 2])
+    values[:60, 1] += np.repeat(np.linspace(-2, 2, 10), 6)  # alike within a group
+    widths = {}
+    for name, groups in (("alone", None), ("grouped", group)):
+        figures = run_in_memory(problem_of(values, 60, groups=groups)).result["pu"]["figures"]
+        for figure in ("recall", "proxy_auc"):
+            widths[name, figure] = figures[figure]["high"] - figures[figure]["low"]
+    for figure in ("recall", "proxy_auc"):
+        assert widths["grouped", figure] > 1.3 * widths["alone", figure], figure
+
+
 def test_a_given_prior_is_handed_over_to_methods_that_need_one() -> None:
     with spying() as seen:
         finished = run_in_memory(

@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 
 from onesided.core.errors import DataError
+from onesided.core.folds import GroupsOfBoth
 from onesided.geo.output.table import MapTable
+from onesided.geo.scene.halving import middles, with_middle_for_none
+from onesided.geo.scene.holdout import neighbourhoods
 from onesided.metrics.alarm import EVERYTHING, NOTHING, Evidence, degenerate
 from onesided.metrics.figure import Figure
 from onesided.metrics.pu import population_prior
 from onesided.metrics.registry import assumption, entry, shown
+from onesided.metrics.selection import Optimism
 from onesided.metrics.truth import truth_metrics
 from onesided.run.prior import PriorUsed, own_prior
 from onesided.run.scored import evaluate_by
@@ -51,7 +56,7 @@ def summarise(
     prior: PriorUsed | None = None,
     truth: Mapping[str, int] | None = None,
     unseen: bool = False,
-    optimism: float = 0.0,
+    optimism: Optimism | None = None,
 ) -> Summary:
     """Return the figures of a map.
 
@@ -60,7 +65,7 @@ def summarise(
         prior: Share of damaged among the unmarked; None estimates it from held-out scores.
         truth: Class of some buildings by name, for reporting only.
         unseen: Whether the model was trained elsewhere, so that every building is held out.
-        optimism: By how much the proxy AUC is too high because the model was chosen by it.
+        optimism: By how much figures are too high because the model was chosen by them.
     """
     out = table.scored & (table.counted | unseen)
     positive, unlabelled = table.scores[out & table.marked], table.scores[out & table.open]
@@ -81,11 +86,22 @@ def summarise(
         scenario="single-set",
         labelled_share=marked,
         optimism=optimism,
+        groups=_neighbourhoods_of_both(table, out),
+        of_pool=bool((unseen | table.held_out)[table.scored].all()),
     )
     found = {**evaluation.figures, **_share_of_all(evaluation.figures["prior"], marked)}
     figures = [found[name] for name in shown("map") if name in found]
     warnings = (*evaluation.warnings, *told)
     return Summary((*counts, *figures, *checks), evaluation.degenerate, warnings)
+
+
+def _neighbourhoods_of_both(table: MapTable, out: Bool[np.ndarray, "n"]) -> GroupsOfBoth | None:
+    """Return the neighbourhoods of marked and of open buildings; None where places are unknown."""
+    places = middles(table.buildings.geometries[out])
+    if not np.isfinite(places).any():
+        return None
+    group = neighbourhoods(with_middle_for_none(places))
+    return group[table.marked[out]], group[table.open[out]]
 
 
 def _alarm(table: MapTable, *, unseen: bool) -> tuple[str | None, tuple[str, ...]]:

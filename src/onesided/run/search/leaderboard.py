@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float64, Int64
 from onesided.core.folds import Groups
 from onesided.metrics.intervals import auc_spread
 from onesided.metrics.pu import proxy_auc
-from onesided.metrics.selection import Difference, difference, optimism
+from onesided.metrics.selection import Difference, Optimism, difference, optimism
 from onesided.run.search.candidates import AVERAGED, Candidate
 
 CLEARLY = 2.0
@@ -140,8 +140,8 @@ class Leaderboard:
             if self.within(entry, highest, CLEARLY)
         ]
 
-    def optimism(self) -> float:
-        """Return by how much the winner's proxy AUC is too high because it was chosen."""
+    def optimism(self) -> Optimism:
+        """Return by how much the winner's figures are too high because it was chosen."""
         rows = slice(None) if self.counted is None else self.counted
         scores = np.stack([entry.scores[rows] for entry in self.complete])
         return optimism(scores, self.labelled[rows], self.groups[rows])
