@@ -73,11 +73,27 @@ def test_a_record_without_its_run_folder_counts_while_its_settings_are_the_same(
     shutil.copytree(output / "ncpu", tmp_path / "ncpu")
     run_tables(["ncpu/table2"], scale="smoke", output=tmp_path, seeds=1, only=("ncpu",))
     assert not (tmp_path / "runs").exists()
-    path = result_file(tmp_path, "ncpu", "table2")
-    path.write_text(path.read_text().replace(f'"{ROW.key()}"', '"0badf00d"'))
+    for path in (tmp_path / "ncpu").glob("*.json"):
+        path.write_text(path.read_text().replace(f'"{ROW.key()}"', '"0badf00d"'))
     run_tables(["ncpu/table2"], scale="smoke", output=tmp_path, seeds=1, only=("ncpu",))
     assert (ROW.folder(tmp_path) / "result.json").exists()
-    assert ROW.key() in path.read_text()
+    assert ROW.key() in result_file(tmp_path, "ncpu", "table2").read_text()
+
+
+def test_a_record_serves_another_table_that_shows_no_more_of_the_run(
+    output: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(output / "ncpu", tmp_path / "ncpu")
+    before = read_records(tmp_path, "ncpu", "table7")
+    result_file(tmp_path, "ncpu", "table7").unlink()
+    result_file(tmp_path, "ncpu", "figure6").unlink()
+    run_tables(["ncpu/table7"], scale="smoke", output=tmp_path, seeds=1, only=("ncpu",))
+    assert not (tmp_path / "runs").exists()
+    assert read_records(tmp_path, "ncpu", "table7") == before
+    run_tables(["ncpu/figure6"], scale="smoke", output=tmp_path, seeds=1, only=("ncpu",))
+    assert (ROW.folder(tmp_path) / "result.json").exists(), "a table holds no curve"
+    (curve,) = read_records(tmp_path, "ncpu", "figure6")
+    assert curve["curve"]["epoch"] == [1, 2, 3]
 
 
 def test_a_cell_that_another_process_works_on_is_left_to_it(tmp_path: Path) -> None:

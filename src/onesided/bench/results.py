@@ -25,6 +25,8 @@ Key = tuple[str, str, str, int]
 """Row, data set, scale and seed; unique in a file."""
 FINISHED, FAILED, NO_DATA = "finished", "failed", "not run"
 FIGURES = ("oa", "f1", "precision", "recall", "auc")
+EXTRA = {"curve": "curve", "tsne": "points", "cost": "cost"}
+"""What a record holds beside the figures, by the kind of table that shows it."""
 
 
 def result_file(output: Path, suite: str, table: str) -> Path:
@@ -126,14 +128,30 @@ def finished(output: Path, cell: Cell) -> Record | None:
 
 
 def recorded(output: Path, cells: Iterable[Cell]) -> list[Record]:
-    """Return the finished records of cells with the same settings; none unless all have one."""
+    """Return finished records of cells, with the same settings; none unless all have one.
+
+    A record of another table serves too, if it holds what the cell's own table shows.
+    """
     found = []
     for cell in cells:
-        records = {key_of(one): one for one in read_records(output, cell.suite, cell.table)}
-        known = records.get((cell.row, cell.data, cell.scale, cell.seed))
-        if known is None or known["status"] != FINISHED or known.get("key") != cell.key():
+        suite = read_suite(cell.suite)
+        extra = EXTRA.get(suite.tables[cell.table].kind)
+        known = next(
+            (
+                one
+                for table in dict.fromkeys((cell.table, *suite.tables))
+                for one in read_records(output, cell.suite, table)
+                if key_of(one) == (cell.row, cell.data, cell.scale, cell.seed)
+                and one["status"] == FINISHED
+                and one.get("key") == cell.key()
+                and (extra is None or extra in one)
+            ),
+            None,
+        )
+        if known is None:
             return []
-        found.append(known)
+        others = set(EXTRA.values()) - {extra}
+        found.append({name: value for name, value in known.items() if name not in others})
     return found
 
 
@@ -157,13 +175,14 @@ def _head(cell: Cell) -> Record:
 
 def _extra(cell: Cell, folder: Path, aside: Mapping[str, Any]) -> Record:
     """Return what only this kind of table shows of a run."""
-    match read_suite(cell.suite).tables[cell.table].kind:
+    name = EXTRA.get(read_suite(cell.suite).tables[cell.table].kind)
+    match name:
         case "curve":
-            return {"curve": _curve(folder)}
-        case "tsne":
-            return {"points": _points(folder, aside)}
+            return {name: _curve(folder)}
+        case "points":
+            return {name: _points(folder, aside)}
         case "cost":
-            return {"cost": {"epoch_seconds": _epoch_seconds(folder), **aside.get("cost", {})}}
+            return {name: {"epoch_seconds": _epoch_seconds(folder), **aside.get("cost", {})}}
         case _:
             return {}
 

@@ -105,6 +105,7 @@ class Work:
         """Do one run, or read it if it is finished; return a record for each cell it serves."""
         cells = self.shared[folder]
         if not folder.exists() and (known := recorded(self.output, cells)):
+            put(self.output, cells, known)
             return known
         failure: tuple[str, str] | None = None
         if not _complete(folder, cells):
