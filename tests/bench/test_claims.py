@@ -33,6 +33,8 @@ def cells(**accuracy: list[float]) -> dict[Key, Record]:
         (["ncpu.oa > ce.oa"], cells(ncpu=[90, 51], ce=[60, 61]), "mixed"),
         (["ncpu.oa > ce.oa"], cells(ncpu=[90]), "not run"),
         (["ncpu.oa > ce.oa"], {}, "not run"),
+        (["ncpu.oa > ce.oa", "ncpu.recall < 95"], cells(ncpu=[90]), "incomplete"),
+        (["ncpu.oa > ce.oa", "ncpu.oa > upu.oa"], cells(ncpu=[90], ce=[60]), "incomplete"),
         (["ncpu.oa > ce.oa", "ncpu.recall < 95"], cells(ncpu=[96], ce=[60]), "mixed"),
         (["ncpu.oa ~ ce.oa within 2"], cells(ncpu=[61.9], ce=[60]), "held"),
         (["ncpu.oa ~ ce.oa within 2"], cells(ncpu=[62.1], ce=[60]), "not held"),
@@ -79,6 +81,17 @@ def test_the_page_shows_verdict_and_numbers() -> None:
     verdicts = judge(suite_claiming("ncpu.oa > ce.oa"), cells(ncpu=[90, 91], ce=[60, 61]))
     page = claims_page("NcPU", "somewhere", verdicts, "the command")
     assert "| digits | small | **held** | ncpu.oa > ce.oa: 90.5 and 60.5, 2 of 2 seeds |" in page
+
+
+def test_the_page_names_places_without_a_verdict_in_one_line() -> None:
+    found = cells(ncpu=[90], ce=[60])
+    for data in ("cifar10", "cifar100"):
+        found["ncpu", data, "features", 0] = found["ncpu", "digits", "small", 0]
+    verdicts = judge(suite_claiming("ncpu.oa > ce.oa"), found)
+    page = claims_page("NcPU", "somewhere", verdicts, "the command")
+    assert page.count("| **") == 1
+    assert "Not run: cifar10 at features, cifar100 at features." in page
+    assert "\nNot run.\n" in claims_page("NcPU", "", judge(suite_claiming("a.oa < 1"), {}), "")
 
 
 def test_a_schedule_judges_every_inequality_between_its_rows_at_each_scale() -> None:

@@ -65,7 +65,7 @@ def test_nothing_run_gives_a_page_that_says_so(tmp_path: Path) -> None:
     assert outcome.exit_code == 0, outcome.err
     assert "Nothing was run yet" in (tmp_path / "ncpu.html").read_text(encoding="utf-8")
     claims = (tmp_path / "claims.md").read_text(encoding="utf-8")
-    assert claims.count("**not run**") == len(read_suite("ncpu").claims)
+    assert claims.count("\nNot run.\n") == len(read_suite("ncpu").claims)
 
 
 def test_text_of_a_result_file_cannot_become_a_part_of_the_page(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from onesided.bench.results import FIGURES, FINISHED, Key, Record
 from onesided.bench.suite import Claim, Suite, Table
 from onesided.core.errors import ConfigError
 
-Word = Literal["held", "not held", "mixed", "not run"]
+Word = Literal["held", "not held", "mixed", "incomplete", "not run"]
 _FORM = re.compile(r"(\S+)\.(\w+) (>|<|~) (?:(\S+)\.([a-z]\w*)|([\d.]+))(?: within ([\d.]+))?")
 
 
@@ -84,10 +84,31 @@ class Verdict:
         """held: every inequality for every seed; not held: none for any; else mixed."""
         return _word(self.parts)
 
+    @property
+    def place(self) -> str:
+        """Data set and scale."""
+        return f"{self.data} at {self.scale}"
+
+
+@dataclass(frozen=True)
+class Told:
+    """A claim as pages show it: where some of it was judged, and where none of it was."""
+
+    claim: Claim
+    judged: tuple[Verdict, ...]
+    not_run: tuple[Verdict, ...]
+
+    @property
+    def left(self) -> str:
+        """Where none of its inequalities was run though some of its cells were."""
+        return ", ".join(verdict.place for verdict in self.not_run if verdict.data)
+
 
 def _word(parts: Sequence[Judged]) -> Word:
-    if not parts or any(not part.seeds for part in parts):
+    if not any(part.seeds for part in parts):
         return "not run"
+    if not all(part.seeds for part in parts):
+        return "incomplete"
     held = sum(part.held for part in parts)
     if held == sum(len(part.seeds) for part in parts):
         return "held"
@@ -162,6 +183,17 @@ def _seeds(done: Iterable[Key]) -> list[int]:
     return sorted({seed for *_, seed in done})
 
 
+def told(verdicts: Sequence[Verdict]) -> list[Told]:
+    """Return verdicts claim by claim."""
+    found = []
+    for name in dict.fromkeys(verdict.claim.name for verdict in verdicts):
+        of_claim = [verdict for verdict in verdicts if verdict.claim.name == name]
+        judged = tuple(one for one in of_claim if one.word != "not run")
+        not_run = tuple(one for one in of_claim if one.word == "not run")
+        found.append(Told(of_claim[0].claim, judged, not_run))
+    return found
+
+
 def claims_page(title: str, source: str, verdicts: Sequence[Verdict], command: str) -> str:
     """Return the page of claims as Markdown."""
     lines = [
@@ -171,15 +203,20 @@ def claims_page(title: str, source: str, verdicts: Sequence[Verdict], command: s
         "",
         f"Source: {source}. The claims were written down before any run, as inequalities between "
         "cells of its tables. The program judges them: *held* if every inequality holds for every "
-        "seed, *not held* if none does for any, *mixed* otherwise, *not run* where a cell is "
-        "missing. Figures are in per cent, means over seeds.",
+        "seed, *not held* if none does for any, *mixed* otherwise, *incomplete* where some of its "
+        "cells are missing, *not run* where none of its inequalities could be judged. Figures are "
+        "in per cent, means over seeds.",
     ]
-    for name in dict.fromkeys(verdict.claim.name for verdict in verdicts):
-        of_claim = [verdict for verdict in verdicts if verdict.claim.name == name]
-        lines += ["", f"## {of_claim[0].claim.says}", ""]
-        lines += [f"- `{text}`" for text in of_claim[0].claim.holds]
-        lines += ["", "| data | scale | verdict | inequalities |", "| --- | --- | --- | --- |"]
-        for one in of_claim:
-            words = "<br>".join(part.words for part in one.parts) or "-"
-            lines.append(f"| {one.data or '-'} | {one.scale or '-'} | **{one.word}** | {words} |")
+    for one in told(verdicts):
+        lines += ["", f"## {one.claim.says}", ""]
+        lines += [f"- `{text}`" for text in one.claim.holds]
+        if one.judged:
+            lines += ["", "| data | scale | verdict | inequalities |", "| --- | --- | --- | --- |"]
+        for verdict in one.judged:
+            words = "<br>".join(part.words for part in verdict.parts)
+            lines.append(f"| {verdict.data} | {verdict.scale} | **{verdict.word}** | {words} |")
+        if one.left:
+            lines += ["", f"Not run: {one.left}."]
+        elif not one.judged:
+            lines += ["", "Not run."]
     return "\n".join(lines) + "\n"

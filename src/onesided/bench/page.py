@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from onesided.bench.claims import by_scale, judge
+from onesided.bench.claims import by_scale, judge, told
 from onesided.bench.drawings import (
     Line,
     averaged,
@@ -67,7 +67,7 @@ def suite_page(output: Path, suite_name: str) -> str:
         style="bench/web/style.css",
         style_attributes=True,
         suite=suite,
-        verdicts=judge(suite, records),
+        claims=told(judge(suite, records)),
         scales=_scales(records.values()),
         machines=_machines(records.values()),
         sections=sections,
