@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onesided.core.former import NCPU, SWITCHES, TEACHER, TITLE, method_today
+from onesided.core.former import FIRST_RULES, NCPU, SWITCHES, TEACHER, TITLE, method_today
 from onesided.methods import METHODS
 from onesided.storage.atomic import read_json
 
@@ -17,8 +17,9 @@ Record = dict[str, Any]
 
 OLD_TITLE, OLD_BASE = "NcPU", "budget"
 """How earlier files label the row of Teacher; the study of switches by its variant's name."""
-NAMES = 2
-"""Records of this version and later hold names and defaults of today."""
+NAMES = 3
+"""Records of this version and later hold names and defaults of today; those of 2
+lack what `FIRST_RULES` names."""
 SENTENCES = {f"{OLD_TITLE}'s variant `{OLD_BASE}`": TITLE, OLD_TITLE: TITLE}
 
 
@@ -47,10 +48,13 @@ def with_true_names(content: Content) -> Content:
 
 def record_today(record: Mapping[str, Any]) -> Record:
     """Return one run under the names of today."""
-    if record["method"] != NCPU or record.get("names", 1) >= NAMES:
+    version = record.get("names", 1)
+    if record["method"] != NCPU or version >= NAMES:
         return dict(record)
+    if version == 2:
+        return {**record, "settings": {**FIRST_RULES, **record["settings"]}}
     # A record holds what differed from the defaults of its time, with NcPU's switches.
-    first = METHODS[NCPU]().model_dump(mode="json", exclude={"pairs"})
+    first = METHODS[NCPU]().model_dump(mode="json", exclude={"pairs", *FIRST_RULES})
     all_settings = {**first, **SWITCHES, **record["settings"]}
     name, settings = method_today(NCPU, all_settings)
     defaults = METHODS[name]().model_dump(mode="json")

@@ -190,7 +190,6 @@ class PlainNcPU:
         """Move mu_c sample by sample (Eq. 9), then let every sample vote (Eq. 10)."""
         alpha = self.config.prototype_momentum
         predicted = f.argmax(dim=1)
-        predicted[labelled] = POSITIVE
         for q, label in zip(query, predicted.tolist(), strict=True):
             moved = alpha * self.prototypes[label] + (1 - alpha) * q
             self.prototypes[label] = F.normalize(moved, dim=0)

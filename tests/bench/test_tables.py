@@ -75,3 +75,18 @@ def test_failed_and_degenerate_runs_stay_in_the_table() -> None:
     (part,) = shown("ncpu", "table2", [record("ncpu", 0, 0.5, degenerate="All."), failed])
     assert part.rows[-1].status == "failed: No memory. Seed 0 is degenerate."
     assert part.rows[-1].seeds == 1
+
+
+def test_a_cell_of_an_earlier_version_says_by_which_rules_it_was_measured(tmp_path: Path) -> None:
+    cells = [
+        record("ncpu", 0, 0.5, method="ncpu", seconds=1, settings={"method": {}}),
+        record("ncpu", 1, 0.5, method="ncpu", seconds=1, settings={"method": {}}, then={}),
+        record("ce", 0, 0.5, method="ce", seconds=1, settings={}),
+    ]
+    (tmp_path / "ncpu").mkdir()
+    (tmp_path / "ncpu" / "table1.json").write_text(json.dumps({"cells": cells}))
+    parts = shown("ncpu", "table1", read_records(tmp_path, "ncpu", "table1"))
+    part = next(part for part in parts if part.was_run)
+    remarks = {row.name: row.remark for row in part.rows}
+    assert remarks["ncpu"] == "Seed 0 was measured with prototype_class = labelled."
+    assert remarks["ce"] == ""

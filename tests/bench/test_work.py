@@ -80,6 +80,21 @@ def test_a_record_without_its_run_folder_counts_while_its_settings_are_the_same(
     assert ROW.key() in result_file(tmp_path, "ncpu", "table2").read_text()
 
 
+def test_a_record_by_other_rules_than_todays_is_measured_again(
+    output: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(output / "ncpu", tmp_path / "ncpu")
+    for path in (tmp_path / "ncpu").glob("*.json"):
+        content = json.loads(path.read_text())
+        for cell in content["cells"]:
+            assert cell.pop("then") == {}
+        path.write_text(json.dumps(content))
+    run_tables(["ncpu/table2"], scale="smoke", output=tmp_path, seeds=1, only=("ncpu",))
+    assert (ROW.folder(tmp_path) / "result.json").exists()
+    (record,) = (one for one in read_records(tmp_path, "ncpu", "table2") if one["row"] == "ncpu")
+    assert record["then"] == {}
+
+
 def test_a_record_serves_another_table_that_shows_no_more_of_the_run(
     output: Path, tmp_path: Path
 ) -> None:

@@ -89,8 +89,12 @@ class SlowVotes:
         labelled = batch.labelled.tolist()
         predicted = [0 if labelled[i] or f[i][0] > f[i][1] else 1 for i in range(BATCH)]
 
+        moved = predicted
+        if c.prototype_class == "predicted":
+            moved = [0 if f[i][0] > f[i][1] else 1 for i in range(BATCH)]
+
         votes = self._votes(q, labelled)
-        self._move_prototypes(q, predicted)
+        self._move_prototypes(q, moved)
         if c.vote == "after":
             votes = self._votes(q, labelled)
         if switch("voter") == "judge":

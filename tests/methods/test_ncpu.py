@@ -82,6 +82,19 @@ def test_the_paper_pairs_by_prediction_and_the_released_code_by_probabilities() 
     assert NcPUConfig.from_settings({"variant": "released"}).pairs == "probabilities"
 
 
+@pytest.mark.parametrize(("rule", "moves"), [("predicted", NEGATIVE), ("labelled", POSITIVE)])
+def test_a_labelled_positive_that_is_predicted_negative_moves_a_prototype_by_the_rule(
+    rule: str, moves: int
+) -> None:
+    ours = method(prototype_class=rule)
+    outputs = random_outputs(0)
+    outputs["logits"][:, POSITIVE], outputs["logits"][:, NEGATIVE] = -1.0, 1.0
+    batch = PUBatch(torch.arange(BATCH), torch.ones(BATCH, dtype=torch.bool))
+    ours.loss(outputs, batch, at(0))
+    assert ours.prototypes.vectors[moves].any()
+    assert not ours.prototypes.vectors[1 - moves].any()
+
+
 def test_a_pair_threshold_that_would_be_ignored_is_refused() -> None:
     with pytest.raises(ConfigError, match="no effect on pairs of one predicted class"):
         NcPUConfig.from_settings({"pair_threshold": 0.2})
@@ -201,8 +214,10 @@ def test_what_is_not_the_papers_mathematics_is_refused_with_its_true_name(
 
 def test_switches_of_earlier_files_are_left_out_where_they_say_what_the_paper_says() -> None:
     papers = {"views": "three", "weighing": "sources", "judge": "online", "voter": "prototype"}
-    # What these files trained is kept too: labelled positives were put on their own side of Q.
-    assert NcPUConfig.from_settings(papers) == NcPUConfig(pairs="labelled")
+    # What these files trained is kept too: labelled positives were put on their own side of Q,
+    # and moved the positive prototype.
+    first = {"pairs": "labelled", "prototype_class": "labelled"}
+    assert NcPUConfig.from_settings(papers) == NcPUConfig.from_settings(first)
     old = NcPUConfig.from_settings({**papers, "variant": "released"})
     assert (old.pairs, old.bound) == ("labelled", "coordinate")
     for key, other in {"views": "two", "judge": "target"}.items():

@@ -106,7 +106,7 @@ FEATURES = {**OLD_SWITCHES, "variant": "features", "alignment": "robust", "voter
 def test_what_was_called_a_variant_of_ncpu_opens_as_teacher(
     old: dict[str, str], variant: str
 ) -> None:
-    base = NcPUConfig().model_dump(exclude={"pairs"})  # which was no setting then
+    base = NcPUConfig().model_dump(exclude={"pairs", "prototype_class"})  # no settings then
     before = {**base, "alignment_weight": 1.0, "entropy_weight": 0.0, **old}
     name, settings = method_today("ncpu", before)
     assert name == "teacher"
@@ -117,16 +117,24 @@ def test_what_was_called_a_variant_of_ncpu_opens_as_teacher(
 
 def test_ncpu_itself_keeps_its_name_and_its_identity() -> None:
     papers = {"views": "three", "weighing": "sources", "judge": "online", "voter": "prototype"}
-    config = NcPUConfig(entropy_weight=0.5, pairs="labelled").model_dump()
-    first = {key: value for key, value in config.items() if key != "pairs"} | papers
+    rules = {"pairs": "labelled", "prototype_class": "labelled"}
+    config = NcPUConfig.from_settings({"entropy_weight": 0.5, **rules}).model_dump()
+    first = {key: value for key, value in config.items() if key not in rules} | papers
     assert method_today("ncpu", first) == ("ncpu", config)
     assert first_names("ncpu", config) == {"name": "ncpu", **first}
 
 
-def test_another_rule_of_pairs_is_another_run() -> None:
+def test_another_rule_of_pairs_or_prototypes_is_another_run() -> None:
     config = NcPUConfig().model_dump()
-    assert first_names("ncpu", config)["pairs"] == config["pairs"] == "predicted"
+    for rule in ("pairs", "prototype_class"):
+        assert first_names("ncpu", config)[rule] == config[rule] == "predicted"
     assert first_names("nnpu", {"pairs": "probabilities"}) == {"name": "nnpu"}
+
+
+def test_ncpu_of_the_version_before_keeps_the_prototypes_it_had() -> None:
+    before = NcPUConfig().model_dump(exclude={"prototype_class"})
+    assert NcPUConfig.from_settings(before).prototype_class == "labelled"
+    assert NcPUConfig.from_settings({"vote": "after"}).prototype_class == "predicted"
 
 
 def test_a_mixture_of_both_is_no_ncpu() -> None:

@@ -7,6 +7,7 @@ and figures: a table can be shown, and a claim judged, without the run folders.
 import itertools
 import json
 import statistics
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 from onesided.bench.cells import Cell, scale_words
 from onesided.bench.suite import read_suite
 from onesided.core.errors import OnesidedError
-from onesided.run.folder import LOG, REPORT_DATA, RESULT, read_result
+from onesided.core.former import rules_then
+from onesided.run.folder import CONFIG, LOG, REPORT_DATA, RESULT, read_result
 from onesided.storage.atomic import read_json, write_json
 from onesided.storage.lock import alone
 from onesided.storage.own_file import read_arrays
@@ -53,7 +55,15 @@ def read_records(output: Path, suite: str, table: str) -> list[Record]:
             f"{path} is damaged: it should hold a list of cells, each with row, data, scale, seed "
             "and status. Remove it; onesided bench run writes it again from the run folders."
         )
-    return records
+    return [_with_rules_then(one) for one in records]
+
+
+def _with_rules_then(record: Record) -> Record:
+    """Return a record that says by which rules it was measured, where they are others today."""
+    if "then" in record:
+        return record
+    method = record.get("settings", {}).get("method", {})
+    return {**record, "then": rules_then(str(record.get("method")), method)}
 
 
 def _is_sound(record: object) -> bool:
@@ -121,10 +131,16 @@ def finished(output: Path, cell: Cell) -> Record | None:
         "precision_of_numbers": result["precision"],
         "prior": None if result["prior"] is None else result["prior"]["value"],
         "origins": aside.get("origins", []),
+        "then": rules_then(cell.what.method, _settings_of_run(folder).get("method", {})),
         "degenerate": pu.get("degenerate"),
         "figures": {name: test.get(name) for name in FIGURES},
         **_extra(cell, folder, aside),
     }
+
+
+def _settings_of_run(folder: Path) -> dict[str, Any]:
+    """Return all settings that a run wrote down."""
+    return tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
 
 
 def recorded(output: Path, cells: Iterable[Cell]) -> list[Record]:
@@ -144,6 +160,7 @@ def recorded(output: Path, cells: Iterable[Cell]) -> list[Record]:
                 if key_of(one) == (cell.row, cell.data, cell.scale, cell.seed)
                 and one["status"] == FINISHED
                 and one.get("key") == cell.key()
+                and not one["then"]
                 and (extra is None or extra in one)
             ),
             None,

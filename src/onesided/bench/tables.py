@@ -124,6 +124,11 @@ def _status(own: Sequence[Record], done: Sequence[Record]) -> str:
         return NOT_RUN
     problems = [f"{one['status']}: {one['failure']}" for one in own if one["status"] != FINISHED]
     problems += [f"Seed {one['seed']} is degenerate." for one in done if one["degenerate"]]
+    problems += [
+        f"Seed {one['seed']} was measured with {key} = {value}."
+        for one in done
+        for key, value in one.get("then", {}).items()
+    ]
     return " ".join(problems)
 
 

@@ -18,6 +18,8 @@ SWITCHES = {"views": "three", "weighing": "sources", "judge": "online", "voter":
 
 FIRST_PAIRS = {NCPU: "labelled", TEACHER: "labelled"}
 """The rule of aligned pairs before it was a setting; in all other methods by probabilities."""
+FIRST_RULES = {"prototype_class": "labelled"}
+"""What became a setting later, with the value that all runs before had."""
 
 
 def method_today(name: str, settings: Mapping[str, Any]) -> tuple[str, Settings]:
@@ -28,7 +30,14 @@ def method_today(name: str, settings: Mapping[str, Any]) -> tuple[str, Settings]
     if any(settings.get(key, value) != value for key, value in SWITCHES.items()):
         return TEACHER, _renamed(settings)
     kept = {key: value for key, value in settings.items() if key not in SWITCHES}
-    return name, {"pairs": FIRST_PAIRS[NCPU], **kept}
+    return name, {"pairs": FIRST_PAIRS[NCPU], **FIRST_RULES, **kept}
+
+
+def rules_then(name: str, settings: Mapping[str, Any]) -> Settings:
+    """Return what a run trained by and its settings do not say, since it was no setting then."""
+    if name != NCPU or settings.get("variant") == "released":
+        return {}
+    return {key: value for key, value in FIRST_RULES.items() if key not in settings}
 
 
 def result_today(result: Mapping[str, Any]) -> Settings:
@@ -42,6 +51,9 @@ def first_names(name: str, settings: Mapping[str, Any]) -> Settings:
     """Return a method's settings as the first version wrote them: a run keeps its identity."""
     if settings.get("pairs") == FIRST_PAIRS.get(name, "probabilities"):
         settings = {key: value for key, value in settings.items() if key != "pairs"}
+    settings = {
+        key: value for key, value in settings.items() if (key, value) not in FIRST_RULES.items()
+    }
     if name == TEACHER:
         first = {today: before for before, today in MOVED.items()}
         return {**settings, "name": NCPU, "variant": first[settings["variant"]]}

@@ -51,6 +51,9 @@ class DisambiguationConfig(AlignmentConfig, VariantConfig):
     """Momentum of the phantom targets per epoch, beta: a row votes once per epoch."""
     threshold_momentum: float = Field(default=0.99, ge=0, lt=1)
     """Momentum of the self-adaptive threshold per step, gamma."""
+    prototype_class: Literal["predicted", "labelled"] = "predicted"
+    """Which prototype a row moves: that of its predicted class, labelled positives too (paper); or
+    for labelled positives and known negatives always that of their label (released code)."""
     prototype_normalisation: Normalisation = "sample"
     """When prototypes are scaled to unit length: after each sample (paper) or each batch."""
     vote: Literal["after", "before"] = "after"
@@ -100,11 +103,13 @@ def move_prototypes_and_vote(
     config: DisambiguationConfig,
 ) -> RowIntegers:
     """Move mu_c towards the queries predicted as c (Eq. 9); return the votes r (Eq. 10)."""
-    predicted = as_known(probability.argmax(dim=1), batch)
+    moved = probability.argmax(dim=1)
+    if config.prototype_class == "labelled":
+        moved = as_known(moved, batch)
     vote = prototypes.nearest(query)
     prototypes.follow(
         query,
-        predicted,
+        moved,
         momentum=config.prototype_momentum,
         normalise=config.prototype_normalisation,
     )

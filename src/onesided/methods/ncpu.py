@@ -23,7 +23,7 @@ from pydantic import model_validator
 
 from onesided.core.batch import Augment, DataFacts, Losses, Outputs, PUBatch
 from onesided.core.clock import Clock
-from onesided.core.former import MOVED, NCPU, SWITCHES, TEACHER, method_today
+from onesided.core.former import FIRST_RULES, MOVED, NCPU, SWITCHES, TEACHER, method_today
 from onesided.losses.classification import mean_entropy, positive_unlabelled_cross_entropy
 from onesided.methods.alignment import ALIGNED_VIEWS, AlignmentBranch
 from onesided.methods.base import EMBEDDING, Card, GradientMethod, summed
@@ -58,6 +58,7 @@ class NcPUConfig(DisambiguationConfig):
             "pairs": "probabilities",
             "bound": "coordinate",
             "self_pair": "plain",
+            "prototype_class": "labelled",
             "prototype_normalisation": "batch",
             "vote": "before",
             "threshold_rows": "unlabelled",
@@ -75,7 +76,7 @@ class NcPUConfig(DisambiguationConfig):
         summary="Finds the positives by representations that withstand wrong labels.",
         citation="Zhao et al., Noisy-Pair Robust Representation Alignment for Positive-Unlabeled "
         "Learning, ICLR 2026.",
-        fidelity="Written from the paper. The authors' code differs in seven switches; all "
+        fidelity="Written from the paper. The authors' code differs in eight switches; all "
         "are here.",
         licence="Authors' code: CC BY-NC-SA 4.0, academic use only; nothing of it is here.",
         good_at="Images, few positives, no class prior, no negatives; first in the paper's table, "
@@ -84,7 +85,7 @@ class NcPUConfig(DisambiguationConfig):
         "for these.",
         variants={
             "paper": "the published mathematics (default)",
-            "released": "the seven switches as the authors' code sets them",
+            "released": "the eight switches as the authors' code sets them",
         },
         logs=LOGS,
     )
@@ -106,6 +107,9 @@ class NcPUConfig(DisambiguationConfig):
                     f"{key} = '{settings[key]}' is not NcPU. It is a setting of the method "
                     f"'{TEACHER}': give method.name = '{TEACHER}', or leave {key} out"
                 )
+        if cls.model_fields.keys() - settings.keys() == {"prototype_class"}:
+            # A file with every setting but this one was written before it was one.
+            settings = {**settings, **FIRST_RULES}
         return method_today(NCPU, settings)[1]
 
     def build(self, facts: DataFacts, backbone: Backbone) -> "NcPU":

@@ -90,6 +90,9 @@ class TeacherConfig(DisambiguationConfig):
     """Which samples count as one class: those whose probabilities agree, f_i . f_j >=
     pair_threshold, labelled positives and known negatives sure of theirs; or without the latter,
     probabilities; or predicted, those of one predicted class (NcPU)."""
+    prototype_class: Literal["predicted", "labelled"] = "labelled"
+    """Which prototype a row moves: for labelled positives and known negatives always that of their
+    label, for others that of the predicted class; or always the latter, predicted (NcPU)."""
     entropy_weight: float = Field(default=0.0, ge=0)
     """Weight of the entropy of the learner's probabilities; ramps up over the warm-up."""
     views: Literal["two", "three"] = "two"
