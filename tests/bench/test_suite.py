@@ -113,6 +113,9 @@ def test_a_rows_counts_are_shares_on_another_data_set() -> None:
     study = Cell("ncpu", "table9", "study-upu", "cifar100", "features", 0).config().data
     assert isinstance(study, SetConfig)
     assert (study.positives, study.unlabelled, study.prior) == (100, 2000, 0.6)
+    scarce = Cell("ncpu", "table11", "ncpu-prior05", "cifar10", "paper", 0).config().data
+    assert isinstance(scarce, SetConfig)
+    assert (scarce.positives, scarce.unlabelled, scarce.prior) == (1000, 20000, 0.05)
 
 
 def test_a_sweep_has_a_row_for_each_value_and_its_own_row_once() -> None:

@@ -286,7 +286,12 @@ def test_for_cosines_from_zero_on_robust_is_above_plain(cosine: float) -> None:
     assert robust >= plain - 1e-12
 
 
-def test_for_negative_cosines_the_inequality_is_false() -> None:
+@given(cosine=st.floats(-1, -1e-3))
+def test_for_negative_cosines_the_inequality_is_false(cosine: float) -> None:
+    assert pair_cost(bare_robust_loss, cosine) < pair_cost(class_alignment_loss, cosine)
+
+
+def test_at_minus_one_half_the_plain_loss_is_3_and_the_robust_one_2_449() -> None:
     assert pair_cost(bare_robust_loss, -0.5) == pytest.approx(2.449489743, abs=1e-9)
     assert pair_cost(class_alignment_loss, -0.5) == pytest.approx(3, abs=1e-12)
 

@@ -7,7 +7,7 @@ from onesided.core.batch import Losses, Outputs, PUBatch
 from onesided.core.errors import ConfigError
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.methods.base import EMBEDDING
-from onesided.methods.ncpu import NcPU, NcPUConfig
+from onesided.methods.ncpu import RULES, NcPU, NcPUConfig
 from tests.methods.slow_votes import (
     BATCH,
     ROWS,
@@ -228,5 +228,20 @@ def test_switches_of_earlier_files_are_left_out_where_they_say_what_the_paper_sa
 def test_a_short_run_says_that_only_its_pace_is_not_the_papers() -> None:
     said = NcPUConfig().notice(6)
     assert said is not None
-    assert "as published, but for 6 epochs instead of 1300" in said
+    assert said.startswith("NcPU's rules are as published. What a short run changes (6 of 1300")
     assert NcPUConfig().notice(1300) is None
+
+
+def test_a_short_run_names_the_rules_that_are_not_the_papers() -> None:
+    said = NcPUConfig(alignment="none", vote="before").notice(6)
+    assert said is not None
+    assert "are as published, but for alignment = none, vote = before. What" in said
+    released = NcPUConfig.from_settings({"variant": "released", "bound": "none"}).notice(6)
+    assert released is not None
+    assert "are those of the authors' code, but for bound = none. What" in released
+
+
+def test_every_setting_of_ncpu_is_a_rule_or_its_pace_and_size() -> None:
+    pace = {"alignment_weight", "encoder_momentum", "projector_width", "entropy_weight"}
+    pace |= {"warmup_epochs", "prototype_momentum", "target_momentum", "threshold_momentum"}
+    assert {*RULES, *pace, "variant"} == NcPUConfig.model_fields.keys()

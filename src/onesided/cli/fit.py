@@ -83,7 +83,10 @@ def fit(
     freeze: Freeze = False,
     prior: Annotated[
         str | None,
-        typer.Option("--prior", help="Share of positives among the unlabelled, or auto."),
+        typer.Option(
+            "--prior",
+            help="Share of positives among the unlabelled, or auto; truth where --data knows it.",
+        ),
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="TOML file, for example a run's config.toml.")

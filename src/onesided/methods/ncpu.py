@@ -44,6 +44,20 @@ from onesided.state.prototypes import Prototypes
 from onesided.state.pseudo_targets import PseudoTargets
 from onesided.state.threshold import SelfAdaptiveThreshold
 
+RULES = (
+    "alignment",
+    "disambiguation",
+    "pairs",
+    "pair_threshold",
+    "bound",
+    "self_pair",
+    "prototype_class",
+    "prototype_normalisation",
+    "vote",
+    "threshold_rows",
+    "confidence_cap",
+)
+"""Settings that are NcPU's mathematics; the others are its pace and size."""
 EARLY, EARLIEST, QUICK = 5, 0.05, 0.8
 """On frozen features: passes before votes count, at most this share of a run; and beta, with which
 four votes in a row turn a target."""
@@ -135,11 +149,15 @@ class NcPUConfig(DisambiguationConfig):
         """Tell that a short run changes the pace and nothing else."""
         if epochs >= PAPER_EPOCHS:
             return None
-        whose = {"paper": "as published", "released": "as the authors' code runs it"}
+        whose = {"paper": "as published", "released": "those of the authors' code"}
+        own = type(self).from_settings({"variant": self.variant})
+        changed = [rule for rule in RULES if getattr(self, rule) != getattr(own, rule)]
+        but = ", ".join(f"{rule} = {getattr(self, rule)}" for rule in changed)
         return (
-            f"NcPU runs {whose[self.variant]}, but for {epochs} epochs instead of {PAPER_EPOCHS}: "
-            "only its pace, backbone and views are those of a short run. Votes then begin before "
-            "representations have formed; Teacher is made for short runs."
+            f"NcPU's rules are {whose[self.variant]}{f', but for {but}' if but else ''}. What a "
+            f"short run changes ({epochs} of {PAPER_EPOCHS} epochs) is its pace: warm-up, momenta, "
+            "learning rate and batches; network and views may be smaller too. Votes then begin "
+            "before representations have formed; Teacher is made for short runs."
         )
 
 

@@ -25,6 +25,7 @@ from onesided.metrics.selection import Optimism
 from onesided.run.calibrated import calibrate, with_truth
 from onesided.run.cards import write_cards
 from onesided.run.columns import columns_of, numbers_of
+from onesided.run.config import RunConfig
 from onesided.run.decisions import threshold_after_training
 from onesided.run.doubts import doubts_of
 from onesided.run.embed import embed
@@ -221,7 +222,7 @@ def finish(problem: Problem, trained: Trained, found: Search | None = None) -> F
         "prior": prior.to_json() if prior else None,
         **entries_at(scored, chosen.value, evaluation, prior, training_warnings=doubts),
         "training_warnings": list(doubts),
-        "notices": [*problem.data.notices, *chosen.notices],
+        "notices": [*problem.data.notices, *_method_notice(config), *chosen.notices],
         "skipped": [list(item) for item in problem.data.skipped[:1000]],
         "threshold_rule": chosen.to_json("onesided fit"),
         "calibration": calibrated.to_json(),
@@ -236,6 +237,12 @@ def finish(problem: Problem, trained: Trained, found: Search | None = None) -> F
     )
     model = _describe_model(problem, predictor, trained.prior)
     return Finished(predictor, model, scored, evaluation, result)
+
+
+def _method_notice(config: RunConfig) -> tuple[str, ...]:
+    """Return what the method says of a run of this length, for report and README of the run."""
+    notice = config.method.notice(config.train.epochs)
+    return () if notice is None else (notice,)
 
 
 def _score_everything(problem: Problem, predictor: Predictor, found: Search | None) -> Scored:
