@@ -34,6 +34,15 @@ def test_finished_cells_count_more_than_timed_steps(tmp_path: Path) -> None:
     assert "About 1.0 hours left" in estimate.words([NCPU])
 
 
+def test_a_shorter_schedule_costs_as_much_for_each_sample() -> None:
+    def hours(scale: str) -> float:
+        found = Estimate().hours(Cell("ncpu", "table2", "ncpu", "digits", scale, 0))
+        assert found is not None
+        return found
+
+    assert hours("small-100") == pytest.approx(hours("small") * 100 / 1300)
+
+
 def test_an_epoch_of_fixed_length_does_not_grow_with_the_data() -> None:
     def of(data: str) -> int:
         return samples(Cell("ncpu", "table1", "holisticpu", data, "small", 0))

@@ -42,6 +42,11 @@ class NamedFiles(Generic[Kind]):
         """Return what the file of this name describes; all of it is checked."""
         return self.kind.from_settings(self._settings(name), str(self._path(name)))
 
+    def base_of(self, name: str) -> str | None:
+        """Return the file that this one lies over, None if it stands alone."""
+        base = read_toml(self._path(name)).get(BASE)
+        return None if base is None else str(base)
+
     def _settings(self, name: str) -> Settings:
         own = dict(read_toml(self._path(name)))
         base = own.pop(BASE, None)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from onesided.bench.cells import Cell
 from onesided.bench.results import FINISHED, Record, read_records
+from onesided.bench.scale import base_of_scale
 from onesided.bench.suite import read_suite, suite_names
 from onesided.run.config import SetConfig
 from onesided.storage.atomic import read_json
@@ -45,15 +46,19 @@ class Estimate:
         self.rates.setdefault(kind_of(cell), []).append(record["seconds"] / samples(cell))
 
     def hours(self, cell: Cell) -> float | None:
-        """Return the hours of a cell, None where nothing is known of its kind."""
-        kind = kind_of(cell)
-        if kind in self.rates:
-            rate = statistics.mean(self.rates[kind])
-        elif kind in self.timed:
-            rate = self.timed[kind]
-        else:
-            return None
-        return rate * samples(cell) / 3600
+        """Return the hours of a cell, None where nothing is known of its kind.
+
+        A scale that changes the epochs or the data of another costs as much for each sample.
+        """
+        kind: Kind | None = kind_of(cell)
+        while kind is not None:
+            if kind in self.rates:
+                return statistics.mean(self.rates[kind]) * samples(cell) / 3600
+            if kind in self.timed:
+                return self.timed[kind] * samples(cell) / 3600
+            base = base_of_scale(kind.scale)
+            kind = None if base is None else kind._replace(scale=base)
+        return None
 
     def total(self, cells: Sequence[Cell]) -> tuple[float, int]:
         """Return the hours of cells, and of how many nothing is known."""

@@ -109,3 +109,8 @@ def scale_names() -> list[str]:
 def read_scale(name: str) -> Scale:
     """Return a scale by its name; all of it is checked."""
     return SCALES.read(name)
+
+
+def base_of_scale(name: str) -> str | None:
+    """Return the scale that this one changes, None if it stands alone."""
+    return SCALES.base_of(name)

@@ -69,8 +69,10 @@ def list_tables(
     else:
         print_table(_what_there_is(found, scale))
         if scale is None:
-            say("")
-            print_table(_hours_by_scale(found))
+            timed = _timed(found)
+            for first in range(0, len(timed), SIDE_BY_SIDE):
+                say("")
+                print_table(_hours_by_scale(found, timed[first : first + SIDE_BY_SIDE]))
         say(HOURS)
         if scale is None:
             unknown = [name for name in _scales(found) if name not in _timed(found)]
@@ -95,9 +97,12 @@ def _what_there_is(found: "list[Listed]", scale: str | None) -> "Table":
     return table
 
 
-def _hours_by_scale(found: "list[Listed]") -> "Table":
-    """Return the hours of each table at every timed scale; it fits into 80 columns."""
-    scales = _timed(found)
+SIDE_BY_SIDE = 6
+"""Scales that fit into 80 columns."""
+
+
+def _hours_by_scale(found: "list[Listed]", scales: list[str]) -> "Table":
+    """Return the hours of each table at some scales."""
     table = plain_table("hours", *(name.replace("-", "-\n") for name in scales), gap=1)
     for one in found:
         if any(one.cells.values()):
