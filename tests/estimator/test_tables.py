@@ -219,6 +219,10 @@ def test_groups_are_never_on_both_sides() -> None:
     assert "Whole groups are held out, of 10: none is on both sides." in fitted.result_["notices"]
     with pytest.raises(DataError, match="groups holds 119 entries and X 120 samples"):
         quick().fit(problem.X, problem.y, groups=groups[1:])
+    for nothing in (None, float("nan")):
+        partly = [nothing, *groups[1:]]
+        with pytest.raises(DataError, match="groups has 1 missing values of 120"):
+            quick().fit(problem.X, problem.y, groups=np.array(partly, dtype=object))
     with pytest.raises(DataError, match="groups cannot be divided"):
         quick().fit(problem.X, problem.y, groups=np.zeros(120))
 

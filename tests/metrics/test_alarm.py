@@ -217,3 +217,12 @@ def test_shares_within_bounds_are_not_worth_a_sentence() -> None:
 
 def test_weak_separation_says_how_many_positives_there_were() -> None:
     assert "12 held-out positives" in weak_separation(0.5, 0.4, 12)
+
+
+@pytest.mark.parametrize("groups", range(50, 60))
+def test_a_contradiction_is_told_whatever_the_number_of_groups(groups: int) -> None:
+    """All of U lies above the lowest threshold; rounding there must not silence the rest."""
+    random = np.random.default_rng(0)
+    positives, unlabelled = random.uniform(0.6, 1, 100), random.uniform(0, 0.4, 200)
+    of_both = (1000 + np.arange(100), np.arange(200) % groups)
+    assert prior_consistency(positives, unlabelled, prior=0.5, groups=of_both)

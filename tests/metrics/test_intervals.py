@@ -235,6 +235,20 @@ def test_the_interval_of_an_auc_covers_only_if_it_knows_the_groups() -> None:
     assert held[False] < 0.85 * 300
 
 
+@pytest.mark.parametrize(("groups", "each", "low_groups"), [(5, 20, 0.1), (10, 10, 0.05)])
+def test_a_perfect_auc_of_few_groups_may_be_luck(groups: int, each: int, low_groups: float) -> None:
+    """Some groups of positives lie at the bottom, all of their items: most samples hold none."""
+    rng, held = np.random.default_rng(5), 0
+    truth = 1 - low_groups
+    for _ in range(200):
+        low = np.repeat(rng.random(groups) < low_groups, each)
+        higher, lower = np.where(low, -1.0, 2.0), rng.random(300)
+        group = (np.repeat(np.arange(groups), each), groups + np.arange(300))
+        ends = auc_spread(higher, lower, group).interval(0.95)
+        held += ends[0] <= truth <= ends[1]
+    assert held >= 0.93 * 200
+
+
 def test_groups_of_one_item_change_no_auc_and_a_single_group_tells_nothing() -> None:
     rng = np.random.default_rng(1)
     higher, lower = rng.normal(1, 1, 30), rng.normal(0, 1, 90)

@@ -301,3 +301,23 @@ def test_the_recall_of_a_pool_covers_only_if_the_luck_of_its_own_positives_count
             held[of_pool] += found.low <= truth <= found.high
     assert held[True] >= 0.93 * PROBLEMS
     assert held[False] < 0.7 * PROBLEMS
+
+
+def test_the_recall_of_a_pool_is_not_surer_where_the_prior_is_unknown() -> None:
+    rng = np.random.default_rng(13)
+    positives, unlabelled = rng.normal(1, 1, 600), rng.normal(size=100)
+    widths = {}
+    for prior, of_pool in ((None, True), (None, False), (0.999, True)):
+        recall = evaluate_pu(
+            positives,
+            unlabelled,
+            threshold=0.5,
+            scenario="case-control",
+            prior=prior,
+            of_pool=of_pool,
+        ).figures["recall"]
+        assert recall.low is not None
+        assert recall.high is not None
+        widths[prior, of_pool] = recall.high - recall.low
+    assert widths[None, True] == pytest.approx(widths[0.999, True], rel=0.01)
+    assert widths[None, True] > 1.5 * widths[None, False]

@@ -108,6 +108,32 @@ def test_where_one_model_is_clearly_best_nothing_was_luck() -> None:
     assert max(found.recall) < 0.02
 
 
+def test_the_recall_of_the_best_of_many_is_lowered_by_about_its_luck() -> None:
+    """Models that differ by chance alone: of new positives 1 - t score above a threshold t."""
+    luck, estimates = [], []
+    for seed in range(40):
+        scores, labelled = noise(20, seed, rows=200)
+        best = max(scores, key=lambda row: proxy_auc(row[labelled], row[~labelled]))
+        threshold = np.quantile(best[~labelled], 0.7)
+        luck.append(float((best[labelled] > threshold).mean()) - (1 - threshold))
+        estimates.append(optimism(scores, labelled, np.arange(200)).of_recall(0.3))
+    assert np.mean(luck) > 0.04
+    assert np.mean(estimates) == pytest.approx(np.mean(luck), rel=0.3)
+
+
+def test_a_difference_of_models_knows_groups() -> None:
+    random = np.random.default_rng(3)
+    group = np.repeat(np.arange(40), 5)
+    labelled = np.arange(200) < 100
+    common = random.normal(size=(2, 40))[:, group]
+    first, second = common + 0.1 * random.normal(size=(2, 200)) + labelled
+    apart = difference(first, second, labelled)
+    together = difference(first, second, labelled, group)
+    assert together.value == apart.value
+    assert together.error > 1.5 * apart.error
+    assert difference(first, second, labelled, np.arange(200)) == apart
+
+
 def test_a_single_model_was_not_chosen() -> None:
     scores, labelled = noise(1, 0)
     assert optimism(scores, labelled, np.arange(150)) == Optimism()
@@ -127,7 +153,8 @@ def test_items_of_one_group_are_drawn_together() -> None:
     copied = np.tile(scores, 4), np.tile(labelled, 4)
     again = optimism(*copied, np.tile(np.arange(90), 4))
     assert again.auc == pytest.approx(once.auc, abs=1e-12)
-    assert np.mean(again.recall) == pytest.approx(np.mean(once.recall), rel=0.1)
+    # A share of few items is rounded down further than that of their copies.
+    assert np.mean(again.recall) == pytest.approx(np.mean(once.recall), rel=0.2)
     apart = optimism(*copied, np.arange(360))
     assert apart.auc < 0.8 * once.auc
     assert np.mean(apart.recall) < 0.8 * np.mean(once.recall)
@@ -153,24 +180,26 @@ def slow_optimism(
     def recall(row: np.ndarray, threshold: float, items: np.ndarray) -> float:
         return float(np.mean([row[i] > threshold for i in items[labelled[items]]]))
 
-    elsewhere, lost = [], []
-    for draw in times:
-        inside, outside = np.repeat(np.arange(len(draw)), draw), np.flatnonzero(draw == 0)
-        best = max(range(len(scores)), key=lambda k: auc(scores[k], inside))
-        elsewhere.append(auc(scores[best], outside))
-        row, pool = scores[best], np.sort(scores[best][inside[~labelled[inside]]])
-        at = []
+    def recalls(row: np.ndarray, inside: np.ndarray, counted: np.ndarray) -> list[float]:
+        pool, found = np.sort(row[inside[~labelled[inside]]]), []
         for share in SHARES:
             # A positive is found above the highest item of U that is not called.
             left = [
                 value for number, value in enumerate(pool, 1) if number <= (1 - share) * len(pool)
             ]
-            threshold = max(left, default=-np.inf)
-            at.append(recall(row, threshold, inside) - recall(row, threshold, outside))
-        lost.append(at)
+            found.append(recall(row, max(left, default=-np.inf), counted))
+        return found
+
+    elsewhere, outside_recalls = [], []
+    for draw in times:
+        inside, outside = np.repeat(np.arange(len(draw)), draw), np.flatnonzero(draw == 0)
+        best = max(range(len(scores)), key=lambda k: auc(scores[k], inside))
+        elsewhere.append(auc(scores[best], outside))
+        outside_recalls.append(recalls(scores[best], inside, outside))
     every = np.arange(len(labelled))
-    best_of_all = max(auc(row, every) for row in scores)
-    return best_of_all - float(np.mean(elsewhere)), [float(one) for one in np.mean(lost, axis=0)]
+    best_of_all = max(scores, key=lambda row: auc(row, every))
+    lost = np.array(recalls(best_of_all, every, every)) - np.mean(outside_recalls, axis=0)
+    return auc(best_of_all, every) - float(np.mean(elsewhere)), [max(0.0, one) for one in lost]
 
 
 def test_weights_do_what_repeated_items_do(monkeypatch: pytest.MonkeyPatch) -> None:

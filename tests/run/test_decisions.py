@@ -92,6 +92,19 @@ def test_recall_is_reported_with_its_exact_interval(recall: float) -> None:
     assert f"95 % interval {low:.3f} to {high:.3f}" in chosen.sentence
 
 
+def test_the_interval_of_a_recall_rule_knows_groups() -> None:
+    in_houses = replace(
+        SCORED,
+        train_group=1000 + np.arange(len(SCORED.train)),
+        held_out_group=np.where(SCORED.held_out_labelled, np.arange(260) // 6, np.arange(260)),
+    )
+    rule = parse_rule("recall=1.0")
+    found, alone = (choose_threshold(rule, one, None).sentence for one in (in_houses, SCORED))
+    low, _ = clopper_pearson(10, 10)  # ten houses, all found
+    assert f"95 % interval {low:.3f} to 1.000" in found
+    assert found != alone
+
+
 def test_the_prior_of_the_run_goes_before_an_estimate_and_a_given_one_before_both() -> None:
     given = choose_threshold(parse_rule("prior=0.25"), SCORED, 0.4)
     known = choose_threshold(parse_rule("prior"), SCORED, 0.3)

@@ -107,6 +107,12 @@ def with_groups(data: OneSided, groups: ArrayLike | None, items: Items) -> OneSi
         raise DataError(
             f"groups holds {len(given)} entries and X {rows} samples; these must be equal."
         )
+    missing = sum(one is None or one != one for one in given.tolist())  # NaN differs from itself
+    if missing:
+        raise DataError(
+            f"groups has {missing} missing values of {rows}. Samples of one group are never both "
+            "trained on and held out; give a sample that belongs to none a value of its own."
+        )
     group_of = dict(zip(names_of(items), map(str, given.tolist()), strict=True))
     groups_of_rows = np.array([group_of[name] for name in data.samples.names])
     return replace(data, samples=replace(data.samples, groups={"groups": groups_of_rows}))

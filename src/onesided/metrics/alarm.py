@@ -299,7 +299,7 @@ def _above(
     """Return how many scores are above each threshold, and of how many, as items of their own."""
     above = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="right")
     trials = np.array([worth(scores > one, groups) for one in thresholds])
-    return above * (trials / len(scores)), trials
+    return np.minimum(above * trials / len(scores), trials), trials  # rounding may exceed them
 
 
 def _contradiction(prior: float, most: float, kind: str) -> str:

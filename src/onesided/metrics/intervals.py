@@ -183,19 +183,27 @@ def auc_spread(
     value = float(of_higher.mean())
     classes = (np.append(of_higher, 0.5), np.append(of_lower, 0.5))
     variance = sum(max(float(c.var(ddof=1)), 0.25 / len(c)) / len(c) for c in classes)
+    fewest = min(len(higher), len(lower))
     if groups is not None:
-        variance = max(variance, _variance_over_groups(of_higher, of_lower, groups))
-    edge = 0.5 / min(len(higher), len(lower))
+        numbers = [len(np.unique(one)) for one in groups]
+        # One more group that ties with everything, as above: all groups on top may be luck.
+        least = sum(0.25 / (number + 1) ** 2 for number in numbers)
+        variance = max(variance, least, variance_over_groups(of_higher, of_lower, groups))
+        fewest = min(numbers)
+    edge = 0.5 / fewest
     inside = min(max(value, edge), 1 - edge)
     return AucSpread(value, float(logit(inside)), variance**0.5 / (inside * (1 - inside)))
 
 
-def _variance_over_groups(
+def variance_over_groups(
     of_higher: Float[np.ndarray, "higher"],
     of_lower: Float[np.ndarray, "lower"],
     groups: GroupsOfBoth,
 ) -> float:
-    """Return the variance of an AUC whose items come in groups; 0 where each is its own group."""
+    """Return the variance of an AUC whose items come in groups; 0 where each is its own group.
+
+    Of placements, or of differences of placements.
+    """
     # A group whose items of both classes score high raises one part and lowers the other.
     signed = ((of_higher, 1), (of_lower, -1))
     excess = [sign * (part - part.mean()) / len(part) for part, sign in signed]

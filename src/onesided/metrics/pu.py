@@ -191,7 +191,8 @@ def evaluate_pu(
         proxy=auc_spread(positive_scores, unlabelled_scores, groups).less(optimism),
         optimism=recall_optimism,
         groups=groups,
-        hidden=prior if of_pool else None,
+        # Without a prior all of U may be positive: the luck that there is at least.
+        hidden=None if not of_pool else 1.0 if prior is None else prior,
     )
     measured, derived = _measured(counts, coverage), _derived(counts, setting)
     evidence = counts.evidence(coverage)
@@ -437,9 +438,7 @@ def _warnings(counts: _Counts, derived: Mapping[str, Raw]) -> tuple[str, ...]:
     shares = {name: derived[name] for name, formula in FORMULAS.items() if formula.is_share}
     clipped = outside_unit_interval(shares)
     unclear = counts.counted_recall > counts.share and derived["advantage"].interval[0] <= 0
-    weak = (
-        weak_separation(counts.counted_recall, counts.share, counts.positives) if unclear else None
-    )
+    weak = weak_separation(counts.recall, counts.share, counts.positives) if unclear else None
     return tuple(sentence for sentence in (clipped, weak) if sentence is not None)
 
 

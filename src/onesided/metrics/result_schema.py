@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from onesided.core.errors import first_line
 from onesided.metrics.figure import Scenario
+from onesided.metrics.selection import SHARES
 from onesided.storage.names import without_surrogates
 
 # Files of later versions may hold further entries; the known ones must be right.
@@ -136,7 +137,7 @@ class _Result(_Compared):
     leaderboard: list[_Tried] = []  # these five after a search only
     folds: _Count = 0
     optimism: _Share = 0.0
-    recall_optimism: list[_Share] = []
+    recall_optimism: list[_Share] = Field(default=[], max_length=len(SHARES))
     words: str = ""
     search_seconds: _Seconds = 0.0
     title: str = ""

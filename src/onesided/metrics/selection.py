@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float64, Int32
 
 from onesided.core.folds import Groups
 from onesided.core.rng import numpy_generator
-from onesided.metrics.intervals import placements
+from onesided.metrics.intervals import placements, variance_over_groups
 
 RESAMPLES = 200
 """Draws of items; some two seconds for ten models of 40 000 items."""
@@ -43,12 +43,15 @@ class Difference:
     error: float
 
 
-def difference(first: Scores, second: Scores, labelled: Labelled) -> Difference:
+def difference(
+    first: Scores, second: Scores, labelled: Labelled, groups: Groups | None = None
+) -> Difference:
     """Return the difference of two models' proxy AUCs.
 
     DeLong et al. (1988) for paired models: both scored the same items, so the variance is that of
     the differences of placements, and what the two have in common cancels. A single positive, or
-    a single unlabelled item, says nothing of the spread: the error is then infinite.
+    a single unlabelled item, says nothing of the spread: the error is then infinite. With groups
+    it is never below that of sums over them.
     """
     of_positive, of_unlabelled = (
         placements(first[of], first[against]) - placements(second[of], second[against])
@@ -56,6 +59,9 @@ def difference(first: Scores, second: Scores, labelled: Labelled) -> Difference:
     )
     parts = (of_positive, of_unlabelled)
     variance = sum(part.var(ddof=1) / len(part) if len(part) > 1 else np.inf for part in parts)
+    if groups is not None:
+        both = (groups[labelled], groups[~labelled])
+        variance = max(variance, variance_over_groups(*parts, both))
     return Difference(float(of_positive.mean()), float(np.sqrt(variance)))
 
 
@@ -98,15 +104,16 @@ def optimism(
         return Optimism()
     models = [_ranked(row, labelled) for row in scores]
     every = np.ones((1, len(labelled)), np.int32)
-    best = max(float(model.auc(every)[0]) for model in models)
+    best = max(models, key=lambda model: float(model.auc(every)[0]))
+    seen = np.append(best.auc(every), best.recall(every, every))
     outside = np.concatenate(
         [_outside(models, times) for times in _draws(groups, numpy_generator(seed, "optimism"))]
     )
     known = outside[~np.isnan(outside).any(axis=1)]
     if not len(known):
         return Optimism()  # a single group of positives: nothing is left outside a draw
-    auc, *recall = known.mean(axis=0)
-    return Optimism(max(0.0, best - float(auc)), tuple(max(0.0, float(one)) for one in recall))
+    auc, *recall = np.maximum(seen - known.mean(axis=0), 0.0)
+    return Optimism(float(auc), tuple(map(float, recall)))
 
 
 def _outside(
@@ -114,8 +121,7 @@ def _outside(
 ) -> Float64[np.ndarray, "draws figures"]:
     """Return what the model that is best on the items drawn shows on the others.
 
-    Its proxy AUC, and by how much its recalls are lower than on those drawn. There is no best
-    recall to compare with, since models are not chosen by it.
+    Its proxy AUC, and its recall of their positives where thresholds call `SHARES` of the U drawn.
     """
     chosen = np.nan_to_num(np.stack([model.auc(times) for model in models]), nan=-1.0).argmax(0)
     found = np.empty((len(times), 1 + len(SHARES)))
@@ -123,8 +129,7 @@ def _outside(
         rows = chosen == number
         drawn, others = times[rows], (times[rows] == 0).astype(np.int32)
         found[rows, 0] = models[number].auc(others)
-        model = models[number]
-        found[rows, 1:] = model.recall(drawn, drawn) - model.recall(drawn, others)
+        found[rows, 1:] = models[number].recall(drawn, others)
     return found
 
 

@@ -152,8 +152,8 @@ def search_sentence(result: Json) -> str:
         )
     optimism = number(result.get("optimism")) or 0.0
     lowered = (
-        f" Because the best of several is partly lucky, its proxy AUC is lowered by "
-        f"{100 * optimism:.1f} percentage points in the figures."
+        " Because the best of several is partly lucky, its proxy AUC is lowered by "
+        f"{100 * optimism:.1f} percentage points in the figures, and recall for the same reason."
     )
     return (
         f"{count} models were tried, each on items that it was not trained on. {kept} No negative "

@@ -15,9 +15,10 @@ import numpy as np
 
 from onesided.core.config import read_toml
 from onesided.core.errors import ConfigError, DataError
+from onesided.core.folds import Groups
 from onesided.engine.model_file import DESCRIPTION, ModelDescription, write_description
 from onesided.metrics.figure import VAGUE
-from onesided.metrics.intervals import clopper_pearson
+from onesided.metrics.intervals import clopper_pearson, worth
 from onesided.metrics.registry import FROM_OWN_SCORES, OWN_SCORES_MEDIAN
 from onesided.metrics.selection import Optimism
 from onesided.metrics.threshold_rules import (
@@ -115,7 +116,8 @@ def choose_threshold(rule: ThresholdRule, scored: Scored, prior: float | None) -
         case "recall":
             assert number is not None
             assert pair is not None
-            found = _by_recall(number, *pair)
+            groups = scored.held_out_groups()
+            found = _by_recall(number, *pair, groups and groups[0])
     return Chosen(found[0], rule, found[1])
 
 
@@ -209,10 +211,13 @@ def _max_f1(positive: np.ndarray, unlabelled: np.ndarray) -> tuple[float, str]:
     )
 
 
-def _by_recall(recall: float, positive: np.ndarray, unlabelled: np.ndarray) -> tuple[float, str]:
+def _by_recall(
+    recall: float, positive: np.ndarray, unlabelled: np.ndarray, groups: Groups | None
+) -> tuple[float, str]:
     value = recall_threshold(positive, unlabelled, recall)
     found = int((positive > value).sum())
-    low, high = clopper_pearson(found, len(positive))
+    trials = worth(positive > value, groups)
+    low, high = clopper_pearson(found / len(positive) * trials, trials)
     return value, (
         f"{found} of {len(positive)} held-out positives lie above it: a recall of "
         f"{found / len(positive):.3f}, 95 % interval {low:.3f} to {high:.3f}."

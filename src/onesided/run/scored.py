@@ -13,7 +13,7 @@ from onesided.core.folds import Groups, GroupsOfBoth
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.problem.dataset import Scenario
 from onesided.metrics.figure import NO_PRIOR, Figure, PUEvaluation
-from onesided.metrics.intervals import clopper_pearson
+from onesided.metrics.intervals import clopper_pearson, worth
 from onesided.metrics.pu import after_review, evaluate_pu
 from onesided.metrics.selection import Optimism
 from onesided.metrics.truth import truth_metrics
@@ -311,7 +311,15 @@ def _list_differs(scored: Scored, threshold: float) -> tuple[str, ...]:
         return ()
     trained = scored.train[~scored.train_labelled] > threshold
     held_out = scored.held_out[~scored.held_out_labelled] > threshold
-    ends = [clopper_pearson(int(each.sum()), len(each)) for each in (trained, held_out)]
+    groups = (
+        None if scored.train_group is None else scored.train_group[~scored.train_labelled],
+        None if scored.held_out_group is None else scored.held_out_group[~scored.held_out_labelled],
+    )
+    trials = [worth(each, group) for each, group in zip((trained, held_out), groups, strict=True)]
+    ends = [
+        clopper_pearson(each.mean() * count, count)
+        for each, count in zip((trained, held_out), trials, strict=True)
+    ]
     if ends[0][0] <= ends[1][1] and ends[1][0] <= ends[0][1]:
         return ()
     share = len(trained) / (len(trained) + len(held_out))

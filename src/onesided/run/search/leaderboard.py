@@ -117,7 +117,9 @@ class Leaderboard:
 
     def _gap(self, entry: Entry, best: Entry) -> Difference:
         known = self.scored(entry) & self.scored(best)
-        return difference(entry.scores[known], best.scores[known], self.labelled[known])
+        return difference(
+            entry.scores[known], best.scores[known], self.labelled[known], self.groups[known]
+        )
 
     def best_of_families(self) -> dict[str, Candidate]:
         """Return the best candidate of each family that was tried on every fold."""
@@ -173,7 +175,9 @@ class Leaderboard:
 def _row(board: Leaderboard, entry: Entry, winner: Entry) -> dict[str, Any]:
     known = board.scored(entry)
     scores, labelled = entry.scores[known], board.labelled[known]
-    low, high = auc_spread(scores[labelled], scores[~labelled]).interval(0.95)
+    groups = board.groups[known]
+    both = (groups[labelled], groups[~labelled])
+    low, high = auc_spread(scores[labelled], scores[~labelled], both).interval(0.95)
     family = entry.candidate.family
     return {
         "name": entry.candidate.name,
