@@ -93,10 +93,11 @@ def test_recall_is_reported_with_its_exact_interval(recall: float) -> None:
 
 
 def test_the_interval_of_a_recall_rule_knows_groups() -> None:
+    item = np.arange(260)
     in_houses = replace(
         SCORED,
         train_group=1000 + np.arange(len(SCORED.train)),
-        held_out_group=np.where(SCORED.held_out_labelled, np.arange(260) // 6, np.arange(260)),
+        held_out_group=np.where(item < len(positives), item // 6, item),
     )
     rule = parse_rule("recall=1.0")
     found, alone = (choose_threshold(rule, one, None).sentence for one in (in_houses, SCORED))
