@@ -413,6 +413,15 @@ def test_a_search_takes_features_of_images_and_vectors_as_they_are() -> None:
     assert (vectors["name"], vectors["freeze"]) == ("auto", False)
 
 
+def test_a_search_with_a_pretrained_network_by_name_takes_its_features() -> None:
+    """Or linear models and forests would train on pixels."""
+    usual = settings_of("quick", "folders", SEARCHED)["backbone"]
+    named = {"backbone": {"name": "efficientnet_lite0"}}
+    assert settings_of("quick", "folders", SEARCHED, named)["backbone"] == usual
+    learning = {"backbone": {"name": "efficientnet_lite0", "freeze": False}}
+    assert not settings_of("quick", "folders", SEARCHED, learning)["backbone"]["freeze"]
+
+
 def test_a_search_keeps_the_width_of_a_network_for_vectors() -> None:
     asked = {"backbone": {"width": 0.5}}
     vectors = settings_of("quick", "table", Amount(1000, 100, images=False), asked)

@@ -1,5 +1,6 @@
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -39,6 +40,17 @@ def test_a_folder_of_the_name_of_a_library_is_no_library(
     for _ in range(2):
         with pytest.raises(MissingLibrary, match="the library ray, which is not installed"):
             library("ray", "The engine ray")
+
+
+def test_threads_that_ask_at_once_wait_until_a_library_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_library.py").write_text("import time\ntime.sleep(0.3)\nready = True\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: library("slow_library", "A test").ready, range(4)))
+    monkeypatch.delitem(sys.modules, "slow_library")
+    assert found == [True] * 4
 
 
 def test_every_extra_is_one_of_ours() -> None:

@@ -62,8 +62,12 @@ def _with_rules_then(record: Record) -> Record:
     """Return a record that says by which rules it was measured, where they are others today."""
     if "then" in record:
         return record
-    method = record.get("settings", {}).get("method", {})
-    return {**record, "then": rules_then(str(record.get("method")), method)}
+    return {**record, "then": rules_then(str(record.get("method")), _method_settings(record))}
+
+
+def _method_settings(record: Record) -> Record:
+    settings: Record = record.get("settings", {}).get("method", {})
+    return settings
 
 
 def _is_sound(record: object) -> bool:
@@ -72,6 +76,11 @@ def _is_sound(record: object) -> bool:
         return False
     words = all(isinstance(record.get(name), str) for name in ("row", "data", "scale", "status"))
     if not words or type(record.get("seed")) is not int:
+        return False
+    settings, then = record.get("settings", {}), record.get("then", {})
+    if not (isinstance(settings, dict) and isinstance(then, dict)):
+        return False
+    if not isinstance(settings.get("method", {}), dict):
         return False
     if record["status"] != FINISHED:
         return isinstance(record.get("failure"), str)

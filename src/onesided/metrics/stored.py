@@ -124,6 +124,10 @@ def method_words(result: Json) -> str:
     return method if asked == method else f"{asked}: {method}"
 
 
+SIMPLE = ("linear", "forest", "boosting", "puet", "average")
+"""Methods without a network."""
+
+
 def search_sentence(result: Json) -> str:
     """Return why a search kept its model, in plain words; nothing where there was no search."""
     rows = [table(row) for row in listed(result.get("leaderboard"))]
@@ -136,20 +140,21 @@ def search_sentence(result: Json) -> str:
     every = max(number(row.get("folds")) or 0.0 for row in tried)
     whole = [row for row in tried if number(row.get("folds")) == every] or tried
     best = max(whole, key=lambda row: number(row.get("proxy_auc")) or 0.0)
+    larger = [row for row in whole if row.get("method") not in SIMPLE]
     if len(tried) == 1:
-        kept = f"{words[:1].upper()}{words[1:]} was kept."
-    elif best is won:
-        kept = f"{words[:1].upper()}{words[1:]} was kept: none of the others ranks better."
+        kept = "was kept."
     elif won.get("method") == "average":
         kept = (
-            f"{words[:1].upper()}{words[1:]} was kept: these did equally well as far as can be "
-            "told, and their average is more reliable than the one that happened to be highest."
+            "was kept: these did equally well as far as can be told, and their average is more "
+            "reliable than the one that happened to be highest."
         )
+    elif best is won:
+        kept = "was kept: none of the others ranks better."
     else:
-        kept = (
-            f"A simple model did as well as a larger one: {words} was kept, because "
-            f"{best.get('words')} is not better by more than chance explains."
-        )
+        kept = f"was kept, because {best.get('words')} is not better by more than chance explains."
+    kept = f"{words[:1].upper()}{words[1:]} {kept}"
+    if larger and won.get("method") in SIMPLE:
+        kept = f"A simple model did as well as a larger one. {kept}"
     optimism = number(result.get("optimism")) or 0.0
     lowered = (
         " Because the best of several is partly lucky, its proxy AUC is lowered by "

@@ -187,6 +187,11 @@ class BackboneConfig(Config):
             return self.weights
         return "pretrained" if self.name == "efficientnet_lite0" else "none"
 
+    @property
+    def starts_trained(self) -> bool:
+        """Whether it begins with weights of earlier training rather than drawn ones."""
+        return self._origin != "none"
+
     def weights_file(self) -> Path | None:
         """Return the file of the initial weights, or None where they are drawn."""
         if is_external(self.name):

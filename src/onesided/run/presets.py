@@ -242,6 +242,12 @@ def _plan_search(own: RunConfig, chosen: Preset, given: Settings, where: str) ->
             further.pop(key, None)  # of the network for vectors, should the data be vectors
         settings = merge({"name": PRETRAINED, "freeze": True, "layers": SEARCHED_LAYERS}, further)
         backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
+    elif backbone.starts_trained and "freeze" not in backbone.model_fields_set:
+        # Who names a pretrained network means its features: simple methods would get pixels.
+        named = {key: given["backbone"][key] for key in backbone.model_fields_set}
+        layers = {"layers": SEARCHED_LAYERS} if backbone.name == PRETRAINED else {}
+        settings = {"freeze": True, **layers, **named}
+        backbone = BackboneConfig.from_settings(settings, f"{where} [backbone]")
     beneath = chosen.train.model_dump(exclude_unset=True)
     train = _over(beneath, own.train, given.get("train", {}), f"{where} [train]")
     checked = replace(own, data=data, backbone=backbone, method=method, train=train)

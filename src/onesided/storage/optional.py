@@ -35,7 +35,7 @@ def library(name: str, purpose: str, *, extra: str | None = None) -> ModuleType:
     extras install the library, and this purpose needs all of one.
     """
     loaded = sys.modules.get(name)
-    if loaded is not None:
+    if loaded is not None and not getattr(loaded.__spec__, "_initializing", False):
         return loaded  # asked for several times for each of a million buildings
     package = name.partition(".")[0]
     try:

@@ -91,6 +91,18 @@ def test_a_network_that_is_higher_than_the_average_wins() -> None:
     assert found.winner.candidate.name == "teacher"
 
 
+def test_a_network_between_the_average_and_the_best_of_its_parts_does_not_win() -> None:
+    better, worse = pair()
+    between = replace(entry("teacher", 1.0, rank=9), scores=better.scores.copy())
+    # Lower than the better of the two by a single pair: one positive falls below the next of U.
+    positive = np.flatnonzero(LABELLED)[np.argmax(better.scores[LABELLED])]
+    below = better.scores[~LABELLED & (better.scores < better.scores[positive])]
+    between.scores[positive] = below.max() - 1e-9
+    found = with_average(better, worse, between)
+    assert found.auc(worse) < found.auc(between) < found.auc(better)
+    assert found.winner.candidate.name == "average"
+
+
 def test_on_equal_figures_the_simpler_one_wins() -> None:
     simple, large = entry("simple", 1.0, rank=0), entry("large", 1.0, rank=9)
     assert board(large, simple).winner is simple
@@ -179,10 +191,17 @@ def test_the_sentence_says_why_the_winner_was_kept() -> None:
     assert "lowered by 1.2 percentage points" in said
     said = search_sentence({"leaderboard": with_average(*pair()).to_json(), "optimism": 0.0})
     assert "The average was kept: these did equally well as far as can be told" in said
-    simple = [{**row, "won": row["name"] != "large"} for row in best.to_json()]
+    simple = [
+        {
+            **row,
+            "won": row["name"] != "large",
+            "method": "teacher" if row["name"] == "large" else "linear",
+        }
+        for row in best.to_json()
+    ]
     said = search_sentence({"leaderboard": simple, "optimism": 0.0})  # a result of before
-    assert "A simple model did as well as a larger one: " in said
-    assert "was kept, because the large is not better by more than chance explains." in said
+    assert "A simple model did as well as a larger one. The simple was kept, because" in said
+    assert "because the large is not better by more than chance explains." in said
     assert "No negative was needed for that" in said
 
 

@@ -88,11 +88,19 @@ class Leaderboard:
 
         A model within chance of the best may as well be the better one, and their average is
         seldom worse than either: docs/benchmarks/selection.md compares rules. On equal figures
-        the simpler one wins.
+        the simpler one wins. A network above their average, but not above the best of them, is not
+        the highest, and a part of an average does not beat it.
         """
         entries = self.complete
         if any(entry.averages for entry in entries):
-            entries = [entry for entry in entries if entry.candidate.family not in AVERAGED]
+            parts = [entry for entry in entries if entry.candidate.family in AVERAGED]
+            highest = max(map(self.auc, parts), default=0.0)
+            entries = [
+                entry
+                for entry in entries
+                if entry.averages
+                or (entry.candidate.family not in AVERAGED and self.auc(entry) > highest)
+            ]
         return max(entries, key=lambda entry: (self.auc(entry), -entry.candidate.rank))
 
     def tied(self) -> list[Entry]:
