@@ -34,7 +34,7 @@ def test_without_labels_it_tells_what_the_run_found(trained: Path) -> None:
     assert told == {key: result[key] for key in TOLD}
     shown = call("evaluate", trained)
     assert shown.exit_code == 0
-    assert "Without negatives, from held-out P and U" in shown.out
+    assert "Without negatives, from P and U that were not trained on" in shown.out
     assert f"{result['pu']['figures']['proxy_auc']['value']:.1%}" in shown.out
 
 

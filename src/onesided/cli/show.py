@@ -136,7 +136,9 @@ def _figure_table(figures: Sequence["Figure"]) -> Table:
         value_text,
     )
 
-    table = Table(title="Without negatives, from held-out P and U", title_justify="left")
+    table = Table(
+        title="Without negatives, from P and U that were not trained on", title_justify="left"
+    )
     table.add_column("figure")
     table.add_column("value", justify="right")
     table.add_column("95 % interval", justify="right")

@@ -77,7 +77,8 @@ def minutes_of(budget: str | float | None) -> float | None:
         number = 0.0
     if match is None or not number > 0:
         raise ConfigError(
-            f"The budget is {budget!r}; expected a time such as 90s, 2min, 20min or 2h."
+            f"The budget is {budget!r}; expected a time such as 90s, 2min, 20min or 2h; a "
+            "bare number means minutes."
         )
     return number * {"s": 1 / 60, "sec": 1 / 60, "h": 60.0}.get(match[2], 1.0)
 

@@ -130,7 +130,7 @@ class Formula:
         needs_prior: Whether it rests on the prior.
         is_share: Whether a value outside [0, 1] contradicts an assumption.
         of_population: Whether it is about the whole population, rather than about U.
-        assumes: Ids of assumptions besides SCAR, the random held-out part and the prior.
+        assumes: Ids of assumptions besides SCAR, items not trained on and the prior.
     """
 
     value: Callable[[Rates], Draws]

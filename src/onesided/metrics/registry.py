@@ -143,8 +143,9 @@ ASSUMPTIONS: dict[str, Assumption] = {
         "tells by how much.",
     ),
     "held_out": Assumption(
-        "random held-out part",
-        "The held-out items are a random part of the data and were not trained on.",
+        "items not trained on",
+        "The items counted are a random part of the data, or all of it, and were scored by a model "
+        "that was not trained on them.",
     ),
     "given": Assumption(
         "given prior", "The given prior is exact: an error in it is not part of the interval."
