@@ -222,3 +222,18 @@ def test_a_run_of_an_earlier_version_is_the_same_run_and_opens(data: Path, tmp_p
     config.write_text(text.replace("freeze = false", 'trained = "all"'))
     loaded = onesided.PUClassifier.load(found.folder)
     assert loaded.backbone == "auto"
+
+
+def test_texts_are_told_how_they_become_numbers(tmp_path: Path) -> None:
+    topics = ("rocket orbit moon", "engine wheel brake")
+    rows = [
+        f"{'positive' if row < 20 else 'unlabelled'},the {topics[row % 2]} of day {row} was here"
+        for row in range(80)
+    ]
+    (tmp_path / "posts.csv").write_text("\n".join(["label,post", *rows]))
+    monitor = Listening()
+    table = tmp_path / "posts.csv"
+    job.fit(table=table, text="post", method="linear", output=tmp_path / "run", monitor=monitor)
+    (told,) = (note for note in monitor.notes if note.startswith("Texts: "))
+    assert "TF-IDF" in told
+    assert "--text-encoder takes a pretrained encoder" in told

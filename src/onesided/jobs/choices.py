@@ -20,6 +20,7 @@ def choices(problem: Problem, preset: str | None) -> list[str]:
     return [
         f"Data: {count(labelled, 'positive')}, {rows - labelled} unlabelled{held_out}.",
         _size_line(config, split.sample_shape, raw=bool(problem.data.columns)),
+        *_text_lines(problem),
         *method_lines(config),
         _time_line(config, preset),
         *_unused_lines(config),
@@ -33,8 +34,11 @@ def choices(problem: Problem, preset: str | None) -> list[str]:
 def _time_line(config: RunConfig, preset: str | None) -> str:
     chosen, train = f"Preset: {preset or 'none, all settings are given'}", config.train
     if isinstance(config.method, AutoConfig):
-        minutes = "1 minute" if config.method.minutes == 1 else f"{config.method.minutes:g} minutes"
-        return f"{chosen}; candidates that take {minutes} together on two idle cores."
+        minutes = config.method.minutes
+        time = count(round(60 * minutes), "second")
+        if minutes >= 1:
+            time = "1 minute" if minutes == 1 else f"{minutes:g} minutes"
+        return f"{chosen}; candidates that take {time} together on two idle cores."
     return (
         f"{chosen}; {count(train.epochs, 'epoch')} of batches of {train.batch_size}, learning rate "
         f"{train.learning_rate:g}."
@@ -72,6 +76,10 @@ def _backbone_line(config: RunConfig, shape: Sequence[int]) -> str:
         return f"Backbone: {config.backbone.in_words(shape)}."
     name, kind = ("small", "images") if len(shape) == 3 else ("mlp", "vectors")
     chosen = config.backbone.model_copy(update={"name": name})
+    if isinstance(config.method, AutoConfig):
+        return (
+            f"Backbone: {chosen.in_words(shape)}, where time allows networks among the candidates."
+        )
     return f"Backbone: {chosen.in_words(shape)}, chosen for {kind}."
 
 
@@ -84,6 +92,19 @@ def _size_line(config: RunConfig, shape: Sequence[int], *, raw: bool) -> str:
     given = getattr(config.data, "image_size", None)
     origin = {None: "", 0: ", chosen from the data"}.get(given, ", as given")
     return f"Image size: {height}x{width} with {count(channels, 'channel')}{origin}."
+
+
+def _text_lines(problem: Problem) -> list[str]:
+    """Return how texts become numbers."""
+    if not any(column.kind == "text" for column in problem.data.columns):
+        return []
+    encoder = getattr(problem.config.data, "text_encoder", None)
+    if encoder:
+        return [f"Texts: vectors of {encoder}."]
+    return [
+        "Texts: counts of words (TF-IDF) and their main directions (SVD), learnt from this table; "
+        "--text-encoder takes a pretrained encoder."
+    ]
 
 
 def _negative_lines(problem: Problem) -> list[str]:
