@@ -239,7 +239,8 @@ def test_one_grey_file_saved_as_colour_does_not_triple_the_others(tmp_path: Path
     Image.fromarray(pixels).convert("RGBA").save(tmp_path / "layered.png")
     decoded = decode_all(find_images(tmp_path))
     assert decoded.values.shape[:2] == (20, 1)
-    assert decoded.notices == ()
+    (notice,) = decoded.notices
+    assert "alpha" in notice
     assert np.array_equal(decoded.values[decoded.kept.index("layered.png"), 0], pixels)
 
 
@@ -288,7 +289,19 @@ def test_dark_16_bit_images_are_noticed(tmp_path: Path) -> None:
     Image.fromarray(np.full((8, 8), 60000, np.uint16)).save(bright)
     (notice,) = decode_all(found(dark)).notices
     assert "16 bits" in notice
-    assert decode_all(found(dark, bright)).notices == ()
+    (notice,) = decode_all(found(dark, bright)).notices
+    assert notice == (
+        "2 of 2 images have 16 bits per value and are scaled to 8 bits, divided by 257."
+    )
+
+
+def test_transparent_images_are_noticed(tmp_path: Path) -> None:
+    clear, plain = tmp_path / "clear.png", tmp_path / "plain.png"
+    Image.new("RGBA", (8, 8), (200, 100, 50, 0)).save(clear)
+    Image.new("RGB", (8, 8), (200, 100, 50)).save(plain)
+    assert decode_all(found(plain)).notices == ()
+    (notice,) = decode_all(found(clear, plain)).notices
+    assert notice == "1 of 2 images have an alpha channel; their transparent parts count as black."
 
 
 def test_progress_counts_files_and_rises_to_their_number(

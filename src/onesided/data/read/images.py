@@ -91,9 +91,18 @@ class Survey:
         Files of which all are nearly black are refused.
         """
         _check_brightness([one.brightest for one in outcomes if not one.reason])
-        read = zip(self.headers.values(), outcomes, strict=True)
-        deep = [one.brightest for header, one in read if header.is_deep and not one.reason]
-        return self.notices + _notice_of_darkness(deep)
+        read = [
+            (header, one)
+            for header, one in zip(self.headers.values(), outcomes, strict=True)
+            if not one.reason
+        ]
+        deep = [one.brightest for header, one in read if header.is_deep]
+        alpha = sum(header.has_alpha for header, _ in read)
+        return (
+            *self.notices,
+            *_notice_of_depth(deep, len(read)),
+            *_notice_of_transparency(alpha, len(read)),
+        )
 
 
 def survey_images(
@@ -328,15 +337,30 @@ def _check_brightness(brightest: Sequence[int]) -> None:
         )
 
 
-def _notice_of_darkness(brightest_of_deep: Sequence[int]) -> tuple[str, ...]:
-    """Return a sentence where 16-bit images, each with its highest value of 255, are all dark."""
-    brightest = max(brightest_of_deep, default=DARK)
-    if brightest >= DARK:
+def _notice_of_depth(brightest_of_deep: Sequence[int], images: int) -> tuple[str, ...]:
+    """Return what is done with 16-bit images, each with its highest value of 255."""
+    if not brightest_of_deep:
         return ()
+    brightest = max(brightest_of_deep)
+    if brightest >= DARK:
+        return (
+            f"{len(brightest_of_deep)} of {images} images have 16 bits per value and are scaled to "
+            "8 bits, divided by 257.",
+        )
     return (
         f"{len(brightest_of_deep)} images have 16 bits per value but use only the dark end: their "
         f"highest value is about {brightest * 257} of 65535, {brightest} of 255 after scaling to "
         "8 bits. Stretch them all by one factor beforehand to keep fine differences.",
+    )
+
+
+def _notice_of_transparency(transparent: int, images: int) -> tuple[str, ...]:
+    """Return what is done with images that have an alpha channel."""
+    if not transparent:
+        return ()
+    return (
+        f"{transparent} of {images} images have an alpha channel; their transparent parts count as "
+        "black.",
     )
 
 

@@ -66,12 +66,14 @@ class Header:
     Attributes:
         channels: Of the decoded array.
         is_deep: Whether its values, grey or of many channels, have 16 bits.
+        has_alpha: Whether parts of it may be transparent.
     """
 
     height: int
     width: int
     channels: int
     is_deep: bool
+    has_alpha: bool = False
 
 
 @contextmanager
@@ -116,7 +118,8 @@ def read_header(path: Path, *, upright: bool = True) -> Header:
         if upright and turned:
             width, height = height, width
         is_grey = image.mode in _GREY_MODES + _DEEP_MODES
-        return Header(height, width, 1 if is_grey else 3, image.mode in _DEEP_MODES)
+        deep, alpha = image.mode in _DEEP_MODES, bool(image.has_transparency_data)
+        return Header(height, width, 1 if is_grey else 3, deep, alpha)
 
 
 def decode(
