@@ -72,7 +72,9 @@ def test_published_numbers_hold_the_claims_and_stand_in_the_table() -> None:
         }
         for row, figures in SUITE.published["cifar10"].items()
     }
-    assert {verdict.word for verdict in judge(SUITE, printed)} == {"held"}
+    words = {verdict.claim.name: verdict.word for verdict in judge(SUITE, printed)}
+    assert words.pop("ncpu") == "not run", "a row that PU-Bench does not have"
+    assert set(words.values()) == {"held"}
     rows = {row.name: row.published["oa"] for row in shown("pu-bench", "accuracy", [])[0].rows}
     assert rows["nnpu"] == "85.3"
     assert rows["ncpu"] == "-"
