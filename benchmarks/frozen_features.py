@@ -32,8 +32,8 @@ s'`) do better here, the other way round than in the paper, where they drift to 
 With votes from the fifth pass on (warm-up 5, beta .8) the same mathematics work. That pace was
 found on CIFAR-10 with true classes at hand, so its columns are no evidence for it; nothing was
 chosen on CIFAR-100, nor on Fashion-MNIST, where NcPU stands beside eight other methods in the
-[protocol of PU-Bench](benchmarks/pu_bench.md). Short runs on frozen features therefore take that pace by themselves now.
-The row with warm-up 30 is the pace that they had before.
+[protocol of PU-Bench](benchmarks/pu_bench.md). Short runs on frozen features therefore take that
+pace by themselves now. The row with warm-up 30 is the pace that they had before.
 """
 
 
