@@ -121,8 +121,8 @@ class NcPUConfig(DisambiguationConfig):
                     f"{key} = '{settings[key]}' is not NcPU. It is a setting of the method "
                     f"'{TEACHER}': give method.name = '{TEACHER}', or leave {key} out"
                 )
-        if cls.model_fields.keys() - settings.keys() == {"prototype_class"}:
-            # A file with every setting but this one was written before it was one.
+        if cls.model_fields.keys() - settings.keys() == FIRST_RULES.keys():
+            # A file with every setting but these was written before they were settings.
             settings = {**settings, **FIRST_RULES}
         return method_today(NCPU, settings)[1]
 

@@ -87,6 +87,12 @@ def _student(items: int, coverage: float) -> float:
     return float(student.ppf((1 + coverage) / 2, items - 1))
 
 
+def share_interval(hits: Bool[np.ndarray, "n"], groups: Groups | None) -> Interval:
+    """Return the exact interval of the share of hits, of as many items as those are worth."""
+    trials = worth(hits, groups)
+    return clopper_pearson(float(hits.mean()) * trials, trials)
+
+
 def share_draws(successes: Count, trials: Count, rng: np.random.Generator) -> tuple[Draws, Draws]:
     """Draw a share for lower ends, Beta(k, n - k + 1), and for upper ends, Beta(k + 1, n - k).
 

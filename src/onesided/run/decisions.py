@@ -18,7 +18,7 @@ from onesided.core.errors import ConfigError, DataError
 from onesided.core.folds import Groups
 from onesided.engine.model_file import DESCRIPTION, ModelDescription, write_description
 from onesided.metrics.figure import VAGUE
-from onesided.metrics.intervals import clopper_pearson, worth
+from onesided.metrics.intervals import share_interval
 from onesided.metrics.registry import FROM_OWN_SCORES, OWN_SCORES_MEDIAN
 from onesided.metrics.selection import Optimism
 from onesided.metrics.threshold_rules import (
@@ -216,8 +216,7 @@ def _by_recall(
 ) -> tuple[float, str]:
     value = recall_threshold(positive, unlabelled, recall)
     found = int((positive > value).sum())
-    trials = worth(positive > value, groups)
-    low, high = clopper_pearson(found / len(positive) * trials, trials)
+    low, high = share_interval(positive > value, groups)
     return value, (
         f"{found} of {len(positive)} held-out positives lie above it: a recall of "
         f"{found / len(positive):.3f}, 95 % interval {low:.3f} to {high:.3f}."

@@ -13,7 +13,7 @@ from onesided.core.folds import Groups, GroupsOfBoth
 from onesided.core.labels import NEGATIVE, POSITIVE
 from onesided.data.problem.dataset import Scenario
 from onesided.metrics.figure import NO_PRIOR, Figure, PUEvaluation
-from onesided.metrics.intervals import clopper_pearson, worth
+from onesided.metrics.intervals import clopper_pearson, share_interval
 from onesided.metrics.pu import after_review, evaluate_pu
 from onesided.metrics.selection import Optimism
 from onesided.metrics.truth import truth_metrics
@@ -315,10 +315,8 @@ def _list_differs(scored: Scored, threshold: float) -> tuple[str, ...]:
         None if scored.train_group is None else scored.train_group[~scored.train_labelled],
         None if scored.held_out_group is None else scored.held_out_group[~scored.held_out_labelled],
     )
-    trials = [worth(each, group) for each, group in zip((trained, held_out), groups, strict=True)]
     ends = [
-        clopper_pearson(each.mean() * count, count)
-        for each, count in zip((trained, held_out), trials, strict=True)
+        share_interval(each, group) for each, group in zip((trained, held_out), groups, strict=True)
     ]
     if ends[0][0] <= ends[1][1] and ends[1][0] <= ends[0][1]:
         return ()
